@@ -1,0 +1,107 @@
+# What one does with this repository; `make` alone prints the list. A fresh clone needs Python 3.11 or newer,
+# a C++17 compiler and make: everything else, CMake and Ninja included, is installed into $(VENV).
+
+VENV ?= .venv
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Empty on a GPU node: `make setup CONSTRAINTS=`. See the file.
+CONSTRAINTS ?= constraints.txt
+# Arguments for the command behind a target: `make train ARGS="..."`, `make test ARGS="-k skyjo -n auto"`.
+ARGS ?=
+# Options of CMakeLists.txt for the extension modules: `make clean setup CMAKE_ARGS=-DBELIEF_NATIVE=ON`.
+CMAKE_ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip
+
+MODULE_SOURCES := $(shell find env mcts -name '*.h' -o -name '*.cpp')
+CPP_FILES := $(shell find env mcts tests -name '*.h' -o -name '*.cpp')
+SHELL_FILES := .ci/run $(wildcard slurm/*.sh slurm/*.sbatch)
+
+ifeq ($(CI),true)
+override CMAKE_ARGS += -DBELIEF_WERROR=ON
+endif
+export CMAKE_ARGS
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup train test test-all bench lint format stubs asan fuzz clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# Two stamps: one for the packages that pyproject.toml asks for, one for the project itself, whose extension
+# modules are rebuilt when their sources change. The project is built with the tools in $(VENV), hence
+# --no-build-isolation: a rebuild then downloads nothing and compiles only what has changed.
+PACKAGES := $(VENV)/.packages-installed
+INSTALLED := $(VENV)/.project-installed
+
+define LIST_PACKAGES
+import tomllib
+with open("pyproject.toml", "rb") as file:
+    config = tomllib.load(file)
+build, project = config["build-system"], config["project"]
+for group in build["requires"], project["dependencies"], project["optional-dependencies"]["dev"]:
+    print(*group, sep="\n")
+endef
+export LIST_PACKAGES
+
+$(PACKAGES): pyproject.toml $(CONSTRAINTS)
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=/path/to/python" \
+		if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c "$$LIST_PACKAGES" > $(VENV)/packages.txt
+	$(PIP) install $(CONSTRAINTS:%=-c %) -r $(VENV)/packages.txt
+	@touch $@
+
+$(INSTALLED): $(PACKAGES) CMakeLists.txt $(MODULE_SOURCES)
+	$(PIP) install --no-build-isolation --no-deps -e .
+	@touch $@
+
+setup: $(INSTALLED) ## create the virtual environment and build the extension modules
+
+train: setup ## train an agent
+	$(BIN)/python -m muzero.train $(ARGS)
+
+test: setup ## run the fast tests
+	$(BIN)/python -m pytest $(ARGS)
+
+test-all: setup asan ## run all tests, the slow and the native ones too
+	$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
+
+bench: setup ## run every experiments/bench_*.py; results go to experiments/results/
+	@mkdir -p experiments/results
+	@set -e; for script in experiments/bench_*.py; do \
+		echo "$$script"; \
+		$(BIN)/python "$$script" --json "experiments/results/$$(basename "$$script" .py).json" $(ARGS); \
+	done
+
+lint: setup ## check style and types: Python, C++ and shell
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
+	$(BIN)/shellcheck $(SHELL_FILES)
+
+format: setup ## rewrite Python and C++ files in the house style
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP_FILES)
+
+stubs: setup ## regenerate the type stubs of the extension modules
+	for package in $(patsubst %/bindings.cpp,%,$(wildcard */bindings.cpp)); do \
+		$(BIN)/python -m nanobind.stubgen -q -D -m $$package._native -o $$package/_native.pyi; \
+	done
+
+asan: $(PACKAGES) ## run the native tests under the address and undefined-behaviour sanitizers
+	$(BIN)/cmake -S . -B build/asan -G Ninja -DCMAKE_MAKE_PROGRAM="$(abspath $(BIN)/ninja)" \
+		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DBELIEF_NATIVE_TESTS=ON -DBELIEF_SANITIZE=ON -DBELIEF_WERROR=ON
+	$(BIN)/cmake --build build/asan
+	$(BIN)/ctest --test-dir build/asan --output-on-failure --no-tests=error
+
+fuzz: asan ## ten million fuzz inputs under the sanitizers (half an hour)
+	build/asan/fuzz_env 10000
+
+clean: ## remove what was built; the virtual environment and your runs stay
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis $(INSTALLED)
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +

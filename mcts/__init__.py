@@ -1,0 +1,1 @@
+"""Batched Monte Carlo tree search over arrays that knows neither torch nor any game. Still empty."""
