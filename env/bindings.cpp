@@ -1,0 +1,355 @@
+// The Python face of the core (module env._native). No game is named here; see games.h.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include "env/games.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace env {
+namespace {
+
+using Array = nb::ndarray<nb::device::cpu>;
+using Input = nb::ndarray<nb::ro, nb::device::cpu>;
+using Shape = std::vector<int64_t>;
+
+template <class T>
+const char* dtype_name() {
+  if (std::is_same_v<T, bool>) return "bool";
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? "float32" : "float64";
+  return sizeof(T) == 1 ? "int8" : sizeof(T) == 2 ? "int16" : sizeof(T) == 4 ? "int32" : "int64";
+}
+
+std::string describe(nb::dlpack::dtype type) {
+  const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
+  const std::string bits = std::to_string(type.bits);
+  if (code == nb::dlpack::dtype_code::Bool) return "bool";
+  if (code == nb::dlpack::dtype_code::Float) return "float" + bits;
+  return (code == nb::dlpack::dtype_code::UInt ? "uint" : "int") + bits;
+}
+
+std::string describe(const Shape& shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+// The array's data, if it has the type and shape and lies in one piece; else an error that names all of it.
+template <class T, class A>
+auto* data_of(const A& array, const char* name, const Shape& shape) {
+  Shape got;
+  bool contiguous = true;
+  int64_t stride = 1;
+  for (size_t i = array.ndim(); i-- > 0;) {
+    got.insert(got.begin(), static_cast<int64_t>(array.shape(i)));
+    contiguous = contiguous && (array.shape(i) == 1 || array.stride(i) == stride);
+    stride *= static_cast<int64_t>(array.shape(i));
+  }
+  if (array.dtype() != nb::dtype<T>() || got != shape || !contiguous) {
+    throw std::invalid_argument(std::string(name) + ": expected a contiguous " + dtype_name<T>() +
+                                " array of shape " + describe(shape) + ", got " +
+                                (contiguous ? "" : "non-contiguous ") + describe(array.dtype()) +
+                                " of shape " + describe(got));
+  }
+  using Pointer = std::conditional_t<std::is_same_v<A, Input>, const T*, T*>;
+  return static_cast<Pointer>(array.data());
+}
+
+// An environment and the arrays it writes to, which it keeps alive.
+class PyEnv {
+ public:
+  PyEnv(const std::string& game, const Options& options) : env_(make_vec_env(game, options)) {}
+
+  AnyVecEnv& env() { return *env_; }
+  int64_t batch() const { return env_->options().num_envs; }
+  int64_t players() const { return env_->options().num_players; }
+  int64_t width() const { return env_->info().observation.width; }
+  int64_t num_stats() const { return static_cast<int64_t>(env_->info().stat_names.size()); }
+
+  void bind(nb::kwargs arrays) {
+    Buffers buffers;
+    std::vector<Array> kept;
+    const int64_t B = batch(), P = players(), A = env_->info().num_actions;
+    for (auto [key, value] : arrays) {
+      const std::string name = nb::cast<std::string>(key);
+      Array array;
+      if (!nb::try_cast(value, array)) {
+        throw std::invalid_argument(name + ": expected a writable array in CPU memory");
+      }
+      const char* n = name.c_str();
+      if (name == "obs")
+        buffers.obs = data_of<int16_t>(array, n, {B, width()});
+      else if (name == "legal")
+        buffers.legal = data_of<bool>(array, n, {B, A});
+      else if (name == "to_play")
+        buffers.to_play = data_of<int8_t>(array, n, {B});
+      else if (name == "phase")
+        buffers.phase = data_of<int8_t>(array, n, {B});
+      else if (name == "rewards")
+        buffers.rewards = data_of<float>(array, n, {B, P});
+      else if (name == "scores")
+        buffers.scores = data_of<int32_t>(array, n, {B, P});
+      else if (name == "ranks")
+        buffers.ranks = data_of<int8_t>(array, n, {B, P});
+      else if (name == "done")
+        buffers.done = data_of<bool>(array, n, {B});
+      else if (name == "truncated")
+        buffers.truncated = data_of<bool>(array, n, {B});
+      else if (name == "stats")
+        buffers.stats = data_of<int32_t>(array, n, {B, num_stats()});
+      else
+        throw std::invalid_argument("no buffer is called '" + name + "'");
+      kept.push_back(array);
+    }
+    env_->bind(buffers);
+    kept_ = std::move(kept);
+  }
+
+  void step(const Input& actions) {
+    const int64_t* data;
+    if (actions.dtype() == nb::dtype<int32_t>()) {
+      const int32_t* narrow = data_of<int32_t>(actions, "actions", {batch()});
+      scratch_.assign(narrow, narrow + batch());
+      data = scratch_.data();
+    } else {
+      data = data_of<int64_t>(actions, "actions", {batch()});
+    }
+    nb::gil_scoped_release release;
+    env_->step(data);
+  }
+
+ private:
+  std::unique_ptr<AnyVecEnv> env_;
+  std::vector<Array> kept_;
+  std::vector<int64_t> scratch_;
+};
+
+// A bot acting on rows that Python hands it. Row i of call n has randomness of its own.
+class PyBot {
+ public:
+  PyBot(std::shared_ptr<Bot> bot, int64_t width, int64_t actions)
+      : bot(std::move(bot)), width_(width), actions_(actions) {}
+
+  void act(const Input& obs, const Input& legal, const Array& out, uint64_t seed, uint64_t call) const {
+    const auto rows = static_cast<int64_t>(obs.ndim() ? obs.shape(0) : 0);
+    const int16_t* row = data_of<int16_t>(obs, "obs", {rows, width_});
+    const bool* mask = data_of<bool>(legal, "legal", {rows, actions_});
+    int64_t* chosen = data_of<int64_t>(out, "out", {rows});
+    nb::gil_scoped_release release;
+    for (int64_t i = 0; i < rows; ++i) {
+      uint64_t bits = 0;
+      for (int64_t a = 0; a < actions_; ++a) bits |= static_cast<uint64_t>(mask[i * actions_ + a]) << a;
+      Rng rng{make_key({seed, call, static_cast<uint64_t>(i)}), 0};
+      chosen[i] = bits ? bot->choose(row + i * width_, bits, rng) : kSkip;
+    }
+  }
+
+  const std::shared_ptr<Bot> bot;
+
+ private:
+  const int64_t width_, actions_;
+};
+
+std::vector<std::shared_ptr<Bot>> seats_of(const nb::list& bots) {
+  std::vector<std::shared_ptr<Bot>> seats;
+  for (nb::handle item : bots) seats.push_back(item.is_none() ? nullptr : nb::cast<const PyBot&>(item).bot);
+  return seats;
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.attr("SKIP") = kSkip;
+  m.def("games", [] {
+    std::vector<std::string> names;
+    for_each_game([&](auto game) { names.push_back(decltype(game)::kName); });
+    return names;
+  });
+
+  nb::class_<Field>(m, "Field").def_ro("name", &Field::name).def_ro("vocabulary", &Field::vocabulary);
+  nb::class_<TokenGroup>(m, "TokenGroup")
+      .def_ro("name", &TokenGroup::name)
+      .def_ro("count", &TokenGroup::count)
+      .def_ro("fields", &TokenGroup::fields)
+      .def_ro("offset", &TokenGroup::offset);
+  nb::class_<PhaseRule>(m, "PhaseRule")
+      .def_ro("possible", &PhaseRule::possible)
+      .def_ro("next_phase", &PhaseRule::next_phase)
+      .def_ro("turn_passes", &PhaseRule::turn_passes);
+  nb::class_<RuleDoc>(m, "RuleDoc")
+      .def_ro("name", &RuleDoc::name)
+      .def_ro("expected", &RuleDoc::expected)
+      .def_ro("meaning", &RuleDoc::meaning)
+      .def_ro("value", &RuleDoc::value);
+  nb::class_<BotParameter>(m, "BotParameter")
+      .def_ro("name", &BotParameter::name)
+      .def_ro("value", &BotParameter::value)
+      .def_ro("low", &BotParameter::low)
+      .def_ro("high", &BotParameter::high)
+      .def_ro("meaning", &BotParameter::meaning);
+  nb::class_<BotDoc>(m, "BotDoc")
+      .def_ro("name", &BotDoc::name)
+      .def_ro("idea", &BotDoc::idea)
+      .def_ro("parameters", &BotDoc::parameters);
+  nb::class_<GameInfo>(m, "GameInfo")
+      .def_ro("name", &GameInfo::name)
+      .def_ro("version", &GameInfo::version)
+      .def_ro("num_actions", &GameInfo::num_actions)
+      .def_ro("num_phases", &GameInfo::num_phases)
+      .def_ro("min_players", &GameInfo::min_players)
+      .def_ro("max_players", &GameInfo::max_players)
+      .def_ro("num_pools", &GameInfo::num_pools)
+      .def_ro("num_card_kinds", &GameInfo::num_card_kinds)
+      .def_prop_ro("groups", [](const GameInfo& i) { return i.observation.groups; })
+      .def_prop_ro("width", [](const GameInfo& i) { return i.observation.width; })
+      .def_ro("action_names", &GameInfo::action_names)
+      .def_ro("phase_names", &GameInfo::phase_names)
+      .def_ro("stat_names", &GameInfo::stat_names)
+      .def_ro("phase_table", &GameInfo::phase_table)
+      .def_ro("rules", &GameInfo::rules)
+      .def_ro("presets", &GameInfo::presets)
+      .def_ro("bots", &GameInfo::bots)
+      .def_ro("state_bytes", &GameInfo::state_bytes);
+
+  nb::class_<PyBot>(m, "Bot").def("act", &PyBot::act, "obs"_a, "legal"_a, "out"_a, "seed"_a, "call"_a);
+
+  nb::class_<PyEnv>(m, "Env")
+      .def(
+          "__init__",
+          [](PyEnv* self, const std::string& game, int num_envs, int num_players, const std::string& preset,
+             const RuleList& rules, uint64_t seed, int threads, bool auto_reset, bool counts) {
+            Options options;
+            options.num_envs = num_envs;
+            options.num_players = num_players;
+            options.threads = threads;
+            options.seed = seed;
+            options.auto_reset = auto_reset;
+            options.counts = counts;
+            options.preset = preset;
+            options.rules = rules;
+            new (self) PyEnv(game, options);
+          },
+          "game"_a, nb::kw_only(), "num_envs"_a, "num_players"_a, "preset"_a, "rules"_a, "seed"_a,
+          "threads"_a, "auto_reset"_a, "counts"_a)
+      .def_prop_ro("info", [](PyEnv& e) { return e.env().info(); })
+      .def("bind", &PyEnv::bind)
+      .def("step", &PyEnv::step, "actions"_a)
+      .def(
+          "reset",
+          [](PyEnv& e, uint64_t seed, const std::vector<int>& tables, const std::vector<uint64_t>& deals) {
+            if (tables.size() != deals.size()) {
+              throw std::invalid_argument("deals: expected " + std::to_string(tables.size()) + ", got " +
+                                          std::to_string(deals.size()));
+            }
+            e.env().reset(seed, tables, deals);
+          },
+          "seed"_a, "tables"_a, "deals"_a)
+      .def(
+          "observe",
+          [](PyEnv& e, const Input& seats, const Array& out) {
+            const int8_t* s = data_of<int8_t>(seats, "seats", {e.batch()});
+            int16_t* o = data_of<int16_t>(out, "out", {e.batch(), e.width()});
+            nb::gil_scoped_release release;
+            e.env().observe(s, o);
+          },
+          "seats"_a, "out"_a)
+      .def(
+          "unseen_counts",
+          [](PyEnv& e, const Input& seats, const Array& out) {
+            const GameInfo& info = e.env().info();
+            e.env().unseen_counts(
+                data_of<int8_t>(seats, "seats", {e.batch()}),
+                data_of<int16_t>(out, "out", {e.batch(), info.num_pools, info.num_card_kinds}));
+          },
+          "seats"_a, "out"_a)
+      .def(
+          "determinize",
+          [](PyEnv& e, const Input& seats, uint64_t seed) {
+            e.env().determinize(data_of<int8_t>(seats, "seats", {e.batch()}), seed);
+          },
+          "seats"_a, "seed"_a)
+      .def(
+          "sample_actions",
+          [](PyEnv& e, uint64_t seed, const Array& out) {
+            e.env().sample_actions(seed, data_of<int64_t>(out, "out", {e.batch()}));
+          },
+          "seed"_a, "out"_a)
+      .def(
+          "random_steps",
+          [](PyEnv& e, uint64_t seed, int64_t count, bool write) {
+            nb::gil_scoped_release release;
+            e.env().random_steps(seed, count, write);
+          },
+          "seed"_a, "count"_a, "write"_a)
+      .def(
+          "save",
+          [](PyEnv& e, int table) {
+            const std::string blob = e.env().save(table);
+            return nb::bytes(blob.data(), blob.size());
+          },
+          "table"_a)
+      .def(
+          "load",
+          [](PyEnv& e, int table, const nb::bytes& blob) {
+            e.env().load(table, std::string(static_cast<const char*>(blob.data()), blob.size()));
+          },
+          "table"_a, "blob"_a)
+      .def(
+          "copy_tables",
+          [](PyEnv& e, PyEnv& source, const std::vector<int>& rows) {
+            if (static_cast<int64_t>(rows.size()) != e.batch()) {
+              throw std::invalid_argument("rows: expected " + std::to_string(e.batch()) + ", got " +
+                                          std::to_string(rows.size()));
+            }
+            e.env().copy_tables(source.env(), rows);
+          },
+          "source"_a, "rows"_a)
+      .def(
+          "render", [](PyEnv& e, int table, int seat) { return e.env().render(table, seat); }, "table"_a,
+          "seat"_a)
+      .def(
+          "inspect", [](PyEnv& e, int table) { return e.env().inspect(table); }, "table"_a)
+      .def(
+          "last_event", [](PyEnv& e, int table) { return e.env().last_event(table); }, "table"_a)
+      .def(
+          "bot",
+          [](PyEnv& e, const std::string& name, const BotParameters& parameters) {
+            if (!e.env().options().counts) {
+              throw std::invalid_argument(
+                  "bots read the counts tokens: make the environment with counts=True");
+            }
+            return PyBot(e.env().bot(name, parameters), e.width(), e.env().info().num_actions);
+          },
+          "name"_a, "parameters"_a)
+      .def(
+          "bot_actions",
+          [](PyEnv& e, const nb::list& bots, uint64_t seed, const Array& out) {
+            const auto seats = seats_of(bots);
+            int64_t* o = data_of<int64_t>(out, "out", {e.batch()});
+            nb::gil_scoped_release release;
+            e.env().bot_actions(seats, seed, o);
+          },
+          "bots"_a, "seed"_a, "out"_a)
+      .def(
+          "play",
+          [](PyEnv& e, const nb::list& bots, uint64_t bot_seed, uint64_t first_deal, const Array& scores,
+             const Array& truncated, const Array& stats) {
+            const auto seats = seats_of(bots);
+            const auto n = static_cast<int64_t>(truncated.ndim() ? truncated.shape(0) : 0);
+            const GameRecords records{data_of<int32_t>(scores, "scores", {n, e.players()}),
+                                      data_of<bool>(truncated, "truncated", {n}),
+                                      data_of<int32_t>(stats, "stats", {n, e.num_stats()})};
+            nb::gil_scoped_release release;
+            e.env().play(seats, bot_seed, first_deal, static_cast<int>(n), records);
+          },
+          "bots"_a, "bot_seed"_a, "first_deal"_a, "scores"_a, "truncated"_a, "stats"_a);
+}
+
+}  // namespace env

@@ -1,0 +1,89 @@
+// Hand-written players. A bot is handed an observation row (counts included) and the legal actions, never a
+// state: it cannot peek. It keeps nothing between calls, so one bot serves any number of tables and threads.
+//
+// A game's `Bots` provides
+//   static std::vector<BotDoc> list()
+//   static std::unique_ptr<Bot> make(const std::string& name, const BotParameters& given, int players)
+#pragma once
+
+#include <memory>
+
+#include "env/game.h"
+
+namespace env {
+
+// The n-th (from 0) set bit of a mask with more than n bits.
+inline int nth_bit(uint64_t mask, int n) {
+  while (n-- > 0) mask &= mask - 1;
+  return __builtin_ctzll(mask);
+}
+
+inline int random_action(uint64_t legal, Rng& rng) {
+  return nth_bit(legal, static_cast<int>(rng.below(static_cast<uint32_t>(__builtin_popcountll(legal)))));
+}
+
+class Bot {
+ public:
+  virtual ~Bot() = default;
+
+  // With probability epsilon a random legal action, else the bot's own choice.
+  int choose(const int16_t* row, uint64_t legal, Rng& rng) const {
+    if (epsilon_ > 0 && rng.uniform() < epsilon_) return random_action(legal, rng);
+    return act(row, legal, rng);
+  }
+  void set_epsilon(double epsilon) { epsilon_ = epsilon; }
+
+ protected:
+  virtual int act(const int16_t* row, uint64_t legal, Rng& rng) const = 0;
+
+ private:
+  double epsilon_ = 0;
+};
+
+struct BotParameter {
+  std::string name;
+  double value, low, high;  // default and range
+  std::string meaning;
+};
+
+struct BotDoc {
+  std::string name, idea;
+  std::vector<BotParameter> parameters;  // its own; every bot also has epsilon
+};
+
+using BotParameters = std::vector<std::pair<std::string, double>>;
+
+// The values of a bot's parameters, in the order of its BotDoc; refuses names and values that are not its own.
+inline std::vector<double> bot_values(const BotDoc& doc, const BotParameters& given) {
+  std::vector<double> values;
+  for (const BotParameter& parameter : doc.parameters) values.push_back(parameter.value);
+  for (const auto& [name, value] : given) {
+    size_t i = 0;
+    std::string known = "epsilon";
+    for (; i < doc.parameters.size() && doc.parameters[i].name != name; ++i)
+      known += ", " + doc.parameters[i].name;
+    const bool noise = name == "epsilon";
+    if (i == doc.parameters.size() && !noise) {
+      throw std::invalid_argument("bot '" + doc.name + "' has no parameter '" + name + "', only " + known);
+    }
+    const double low = noise ? 0 : doc.parameters[i].low, high = noise ? 1 : doc.parameters[i].high;
+    if (!(value >= low && value <= high)) {
+      throw std::invalid_argument("bot '" + doc.name + "', parameter '" + name +
+                                  "': expected a number from " + std::to_string(low) + " to " +
+                                  std::to_string(high) + ", got " + std::to_string(value));
+    }
+    if (!noise) values[i] = value;
+  }
+  return values;
+}
+
+template <class Game>
+std::unique_ptr<Bot> make_bot(const std::string& name, const BotParameters& given, int players) {
+  std::unique_ptr<Bot> bot = Game::Bots::make(name, given, players);
+  for (const auto& [parameter, value] : given) {
+    if (parameter == "epsilon") bot->set_epsilon(value);
+  }
+  return bot;
+}
+
+}  // namespace env

@@ -1,0 +1,348 @@
+// Hand-written Skyjo players. Four follow rules, among them those of the threshold study. The others plan one
+// turn and differ in what they look at: greedy, and six that are named in the SkyNet paper (section 4.3.2).
+#pragma once
+
+#include <cmath>
+
+#include "env/bots/skyjo_bot.h"
+
+namespace env {
+
+// ---------------------------------------------------------------------------------------------------------
+// Rule followers
+
+// The floor of every comparison.
+class SkyjoRandom : public Bot {
+ public:
+  static BotDoc doc() { return {"random", "plays uniformly over the legal actions", {}}; }
+  SkyjoRandom(int, const std::vector<double>&) {}
+
+ private:
+  int act(const int16_t*, uint64_t legal, Rng& rng) const override { return random_action(legal, rng); }
+};
+
+// Looks at no card, and is through after as many turns as it has face-down cards.
+class SkyjoNaive : public SkyjoBot {
+ public:
+  static BotDoc doc() {
+    return {"naive", "always draws from the deck and puts the card in place of a random face-down one", {}};
+  }
+  SkyjoNaive(int players, const std::vector<double>&) : SkyjoBot(players) {}
+
+ private:
+  bool takes(const SkyjoView&) const override { return false; }
+  bool keeps(const SkyjoView&) const override { return true; }
+  int replaces(const SkyjoView& view, Rng& rng) const override { return turns_over(view, rng); }
+};
+
+// The strategy of F. Reichel, A Mathematical Analysis and Simulation-Based Evaluation of Local Decision Rules
+// in Skyjo (2026), as its appendix plays it. A card goes to the largest face-up card above it, the first if
+// there are several; if there is none, to a random face-down card. A card from the deck does the latter only
+// if it is below the mean of the unseen cards, and is discarded otherwise.
+class SkyjoThreshold : public SkyjoBot {
+ public:
+  static BotDoc doc() {
+    return {
+        "threshold",
+        "takes a discard of at most t; replaces its largest card, or a face-down one by less than the mean",
+        {{"t", 2, -3, 13, "largest value that it takes from the discard pile"}}};
+  }
+  SkyjoThreshold(int players, const std::vector<double>& values) : SkyjoBot(players), t_(values[0]) {}
+
+ protected:
+  bool takes(const SkyjoView& view) const override { return value(view.top()) <= t_; }
+
+  bool keeps(const SkyjoView& view) const override {
+    return largest_above(view, view.hand()) || value(view.hand()) < mean_before_draw(view);
+  }
+
+  int replaces(const SkyjoView& view, Rng& rng) const override {
+    if (const uint32_t cells = largest_above(view, view.hand())) return __builtin_ctz(preferred(view, cells));
+    return random_action(preferred(view, view.grid(0).face_down), rng);
+  }
+
+  // Which of some equally good cells it would rather give to the card in hand: at least one.
+  virtual uint32_t preferred(const SkyjoView&, uint32_t cells) const { return cells; }
+
+ private:
+  // The cells of the largest face-up card, if that is larger than the given card.
+  static uint32_t largest_above(const SkyjoView& view, int card) {
+    uint32_t cells = 0;
+    for (int cell = 0, largest = card; cell < Skyjo::kCells; ++cell) {
+      const int here = view.card(0, cell);
+      if (here > largest) cells = 0;
+      if (here > card && here >= largest) cells |= 1u << cell;
+      largest = std::max(largest, here);
+    }
+    return cells;
+  }
+
+  // Over the draw pile and all face-down cards, as they were when the turn began.
+  static double mean_before_draw(const SkyjoView& view) {
+    SkyjoPool unseen = view.face_down_pool();
+    const bool pile_was_empty = view.reshuffled() && view.discard_size() == 1;
+    if (pile_was_empty) return unseen.mean();
+    if (view.reshuffled() && view.deck_size() > 0) unseen.add(view.deck_pool());
+    unseen.add(view.hand(), 1);
+    return unseen.mean();
+  }
+
+  double t_;
+};
+
+// The threshold player with an eye for columns: completing one comes first, unless its cards are worth
+// keeping, and of equally good cells it prefers one where the card makes a pair.
+class SkyjoColumnThreshold : public SkyjoThreshold {
+ public:
+  static BotDoc doc() {
+    return {"column_threshold", "plays threshold, but completes columns first and prefers to make pairs",
+            SkyjoThreshold::doc().parameters};
+  }
+  using SkyjoThreshold::SkyjoThreshold;
+
+ private:
+  bool takes(const SkyjoView& view) const override {
+    return completing(view, view.top()) || SkyjoThreshold::takes(view);
+  }
+  bool keeps(const SkyjoView& view) const override {
+    return completing(view, view.hand()) || SkyjoThreshold::keeps(view);
+  }
+
+  // Of several columns, it completes the one that still has the largest other card.
+  int replaces(const SkyjoView& view, Rng& rng) const override {
+    const uint32_t cells = completing(view, view.hand());
+    if (!cells) return SkyjoThreshold::replaces(view, rng);
+    int best = __builtin_ctz(cells);
+    for (uint32_t rest = cells; rest; rest &= rest - 1) {
+      if (view.card(0, __builtin_ctz(rest)) > view.card(0, best)) best = __builtin_ctz(rest);
+    }
+    return best;
+  }
+
+  uint32_t preferred(const SkyjoView& view, uint32_t cells) const override {
+    const uint32_t pairs = cells & view.grid(0).matching(view.hand(), 1);
+    return pairs ? pairs : cells;
+  }
+
+  static uint32_t completing(const SkyjoView& view, int card) {
+    return value(card) > 0 ? view.grid(0).matching(card, 2) : 0;
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------------
+// Judges, one for each planner
+
+// Greedy value replacement: the sum of the grid is all that counts.
+struct SkyjoGreedyValue : SkyjoJudge {
+  static BotDoc doc() {
+    return {"greedy_value",
+            "replaces its largest card, face-down ones taken at their mean, by a smaller one",
+            {}};
+  }
+  explicit SkyjoGreedyValue(const std::vector<double>&) {}
+};
+
+// Information-first flip: while much is unknown, every turn must bring a face-down card to light, by turning
+// it over or by a lower card in its place. After that it replaces its largest card, as greedy_value does.
+struct SkyjoInfoFirst : SkyjoJudge {
+  static BotDoc doc() {
+    return {"info_first",
+            "brings its cards to light first, and replaces large ones once most are known",
+            {{"unknown", 4, 0, 12, "face-down cards with which it is content"}}};
+  }
+  explicit SkyjoInfoFirst(const std::vector<double>& values) : unknown(values[0]) {}
+
+  double revealing(const SkyjoOutlook& outlook) const {
+    const double more_than_any_replacement = 20;
+    return outlook.own.face_down_count() > unknown ? more_than_any_replacement : 0;
+  }
+
+  double unknown;
+};
+
+// Risk-aware unknown replacement: a face-down card may be a low one, so only a card safely below the mean
+// replaces it; otherwise it is turned over, which risks nothing.
+struct SkyjoRiskAware : SkyjoJudge {
+  static BotDoc doc() {
+    return {"risk_aware",
+            "replaces a face-down card only by a card safely below the mean",
+            {{"caution", 0.5, 0, 3, "standard deviations below the mean that are safe"}}};
+  }
+  explicit SkyjoRiskAware(const std::vector<double>& values) : caution(values[0]) {}
+
+  double placing(const SkyjoOutlook& outlook, int card, int cell) const {
+    const double margin = outlook.own.is_face_down(cell) ? caution * std::sqrt(outlook.variance()) : 0;
+    return SkyjoJudge::placing(outlook, card, cell) - margin;
+  }
+
+  double caution;
+};
+
+// End-round aggro: a leader should end the round before the others catch up. While its expected sum is the
+// lowest, every face-down card brought to light counts as some points won.
+struct SkyjoEndRoundAggro : SkyjoJudge {
+  static BotDoc doc() {
+    return {"end_round_aggro",
+            "races to turn over its last card while its expected sum is the lowest",
+            {{"hurry", 3, 0, 20, "points that a card brought to light is worth to it in the lead"}}};
+  }
+  explicit SkyjoEndRoundAggro(const std::vector<double>& values) : hurry(values[0]) {}
+
+  double revealing(const SkyjoOutlook& outlook) const {
+    for (int r = 1; r < outlook.view.players(); ++r) {
+      if (outlook.sum(outlook.rivals[r]) <= outlook.sum(outlook.own)) return 0;
+    }
+    return hurry;
+  }
+
+  double hurry;
+};
+
+// Anti-discard: what goes to the discard pile is an offer to the next player, who likes cards below the mean
+// and the third card of a pair. Replacing a face-down card may offer anything. It takes no discard but a very
+// good one.
+struct SkyjoAntiDiscard : SkyjoJudge {
+  static BotDoc doc() {
+    return {"anti_discard",
+            "avoids to discard what the next player could use, and mostly draws from the deck",
+            {{"envy", 0.5, 0, 1, "points that a point offered to the next player costs it"},
+             {"very_good", 1, -3, 12, "largest value that it takes from the discard pile"}}};
+  }
+  explicit SkyjoAntiDiscard(const std::vector<double>& values) : envy(values[0]), very_good(values[1]) {}
+
+  bool tempting(int card) const { return value(card) <= very_good; }
+
+  double placing(const SkyjoOutlook& outlook, int card, int cell) const {
+    const double gain = SkyjoJudge::placing(outlook, card, cell);
+    if (!outlook.own.is_face_down(cell)) return gain - envy * offer(outlook, outlook.own.card[cell]);
+    double expected = 0;
+    for (int old = SkyjoPool::kFirst; value(old) < outlook.mean(); ++old) {
+      expected += outlook.share(old) * (outlook.mean() - value(old));
+    }
+    return gain - envy * expected;
+  }
+  double turning(const SkyjoOutlook& outlook, int card, int) const { return -envy * offer(outlook, card); }
+
+  // The points that a card on the discard pile is worth to the next player.
+  static double offer(const SkyjoOutlook& outlook, int card) {
+    const bool no_more_turns = outlook.view.ender() == 1;
+    if (no_more_turns) return 0;
+    const bool completes = value(card) > 0 && outlook.rivals[1].matching(card, 2);
+    return std::max(0.0, outlook.mean() - value(card)) + (completes ? 3 * value(card) : 0);
+  }
+
+  double envy, very_good;
+};
+
+// Columns: the third equal card takes, besides what it replaces, three times its value off the sum. Two equal
+// cards are credited with the chance of a third; zero and negative cards are no aim.
+struct SkyjoColumnJudge : SkyjoJudge {
+  double placing(const SkyjoOutlook& outlook, int card, int cell) const {
+    const double gain = SkyjoJudge::placing(outlook, card, cell) + relief(outlook, card, cell);
+    return outlook.own.is_face_down(cell) ? gain : gain - relief(outlook, outlook.own.card[cell], cell);
+  }
+
+  // The mean is no change; what counts is whether the card fits its column.
+  double turning(const SkyjoOutlook& outlook, int, int cell) const {
+    const int second = outlook.own.card[SkyjoGrid::below(cell)];
+    const int third = outlook.own.card[SkyjoGrid::below(SkyjoGrid::below(cell))];
+    double points = 0;
+    if (second) points += outlook.share(second) * relief(outlook, second, cell);
+    if (third && third != second) points += outlook.share(third) * relief(outlook, third, cell);
+    return points;
+  }
+
+  // The credit that the card in the cell gets for its equals in the column.
+  double relief(const SkyjoOutlook& outlook, int card, int cell) const {
+    const int equals = outlook.own.matches(cell, card);
+    if (equals == 0) return 0;
+    if (equals == 2) return 3 * value(card);
+    if (value(card) <= 0 || outlook.view.final_turn() || outlook.ends_round(cell)) return 0;
+    const double cards_to_come = cards_per_turn * outlook.turns_left;
+    return 3 * value(card) * std::min(1.0, hope + cards_to_come * outlook.share(card));
+  }
+
+  double hope, cards_per_turn;  // the chance of a third card: taken for granted, and by the cards to come
+};
+
+// Column hunter: every pair is as good as a part of a column, whatever the odds.
+struct SkyjoColumnHunter : SkyjoColumnJudge {
+  static BotDoc doc() {
+    return {"column_hunter",
+            "collects equal cards in columns, at the cost of points at hand",
+            {{"eagerness", 0.5, 0, 1, "part of a column that a pair counts as"}}};
+  }
+  explicit SkyjoColumnHunter(const std::vector<double>& values) : SkyjoColumnJudge{{}, values[0], 0} {}
+};
+
+// The exact expectation of one turn's change of the own sum. Of what comes later it minds three things: a
+// pair may be completed before the round can end; a card that is known can be replaced if it is large; and
+// turning over the last card may double the sum, so that it rather waits, with a small loss on a face-up
+// card.
+struct SkyjoGreedy : SkyjoColumnJudge {
+  static BotDoc doc() {
+    return {"greedy",
+            "lowers its sum as far as it expects to in one turn, minding pairs and the ender's penalty",
+            {{"column_bonus", 2, 0, 10, "cards per turn, while the round lasts, that may complete a pair"},
+             {"knowledge", 2.5, 0, 20, "points that it is worth to know the card turned over"}}};
+  }
+  explicit SkyjoGreedy(const std::vector<double>& values)
+      : SkyjoColumnJudge{{}, 0, values[0]}, knowledge(values[1]) {}
+
+  double placing(const SkyjoOutlook& outlook, int card, int cell) const {
+    const double gain = SkyjoColumnJudge::placing(outlook, card, cell);
+    return outlook.ends_round(cell) ? gain - penalty(outlook, gain) : gain;
+  }
+  double turning(const SkyjoOutlook& outlook, int card, int cell) const {
+    const double gain = SkyjoColumnJudge::turning(outlook, card, cell);
+    if (outlook.ends_round(cell)) return gain - penalty(outlook, gain);
+    return outlook.view.final_turn() ? gain : gain + knowledge;
+  }
+
+  // Ending the round costs the own sum once more, unless all rivals are above it after their last turn.
+  static double penalty(const SkyjoOutlook& outlook, double gain) {
+    const double last_turn_mean = 3, last_turn_variance = 6;  // points, about
+    const double sum = outlook.sum(outlook.own) - gain;
+    if (sum <= 0) return 0;
+    double lowest = 1;
+    for (int r = 1; r < outlook.view.players(); ++r) {
+      const SkyjoGrid& rival = outlook.rivals[r];
+      const double behind = sum - (outlook.sum(rival) - last_turn_mean);
+      const double variance = rival.face_down_count() * outlook.variance() + last_turn_variance;
+      lowest *= std::erfc(behind / std::sqrt(2 * variance)) / 2;
+    }
+    return sum * (1 - lowest);
+  }
+
+  double knowledge;
+};
+
+// ---------------------------------------------------------------------------------------------------------
+// The list
+
+template <class... Players>
+struct SkyjoBotList {
+  static std::vector<BotDoc> list() { return {Players::doc()...}; }
+
+  static std::unique_ptr<Bot> make(const std::string& name, const BotParameters& given, int players) {
+    std::unique_ptr<Bot> bot;
+    std::string known;
+    const auto consider = [&](auto* player) {
+      using Player = std::remove_pointer_t<decltype(player)>;
+      const BotDoc doc = Player::doc();
+      known += (known.empty() ? "" : ", ") + doc.name;
+      if (doc.name == name) bot = std::make_unique<Player>(players, bot_values(doc, given));
+    };
+    (consider(static_cast<Players*>(nullptr)), ...);
+    if (!bot) throw std::invalid_argument("skyjo has no bot '" + name + "', only " + known);
+    return bot;
+  }
+};
+
+struct SkyjoBots
+    : SkyjoBotList<SkyjoRandom, SkyjoNaive, SkyjoThreshold, SkyjoColumnThreshold, SkyjoPlanner<SkyjoGreedy>,
+                   SkyjoPlanner<SkyjoGreedyValue>, SkyjoPlanner<SkyjoInfoFirst>,
+                   SkyjoPlanner<SkyjoColumnHunter>, SkyjoPlanner<SkyjoRiskAware>,
+                   SkyjoPlanner<SkyjoEndRoundAggro>, SkyjoPlanner<SkyjoAntiDiscard>> {};
+
+}  // namespace env

@@ -1,0 +1,532 @@
+// Skyjo, the rules.
+//
+// CARDS. 150 cards: -2 five times, -1 ten times, 0 fifteen times, 1 to 12 ten times each. 2 to 8 players. Everybody
+// has 12 cards face down in a grid of 3 rows and 4 columns; one card opens the discard pile, the rest is the draw
+// pile. Nobody looks at face-down cards, not even their owner.
+//
+// START. Everybody turns two cards over. The highest sum begins (ties: the lowest seat); in later rounds the player
+// who ended the last one.
+//
+// TURN. Take the top of the discard pile and replace one of your cards with it; or draw from the pile, and either
+// keep the card and replace one of yours, or discard it and turn over one of your face-down cards. A card
+// that is replaced goes face up on the discard pile. If the draw pile is empty when a card is needed, the discard
+// pile except its top is shuffled and becomes the draw pile.
+//
+// COLUMNS. Three equal face-up cards in a column leave the grid, on top of the discard pile, at once.
+//
+// END. When all cards of a player are face up after a turn, everybody else has one more turn. Then all cards are
+// turned over (completed columns leave) and the sums are taken. If the sum of the player who ended the round is not
+// strictly the lowest, it is doubled, unless it is zero or negative. Rounds are played until somebody's total
+// is 100 or more; the lowest total wins, equal lowest totals share the win.
+//
+// Options, actions, phases, observation and randomness: docs/games/skyjo.md.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+
+#include "env/games/skyjo_rules.h"
+
+namespace env {
+
+// Where things stand in an observation row for P players (docs/games/skyjo.md has the fields).
+struct SkyjoLayout {
+  static constexpr int kHistory = 16;
+  static constexpr int board(int) { return 0; }
+  static constexpr int discard(int players) { return 48 * players; }
+  static constexpr int global(int players) { return discard(players) + 2; }
+  static constexpr int score(int players) { return global(players) + 10; }
+  static constexpr int history(int players) { return score(players) + 2 * players; }
+  static constexpr int decision(int players) { return history(players) + 6 * kHistory; }
+  static constexpr int counts(int players) { return decision(players) + 4; }
+  static constexpr int width(int players, bool with_counts = true) {
+    return counts(players) + (with_counts ? 2 * SkyjoRules::kValues : 0);
+  }
+};
+
+struct SkyjoBots;
+
+struct Skyjo {
+  using Rules = SkyjoRules;
+  using Bots = SkyjoBots;
+  using Layout = SkyjoLayout;
+
+  static constexpr const char* kName = "skyjo";
+  static constexpr int kVersion = 1;
+  static constexpr int kNumActions = 16;
+  static constexpr int kMinPlayers = 2;
+  static constexpr int kMaxPlayers = 8;
+  static constexpr int kNumPhases = 5;
+  static constexpr int kPools = 2;
+  static constexpr int kCardKinds = SkyjoRules::kValues;
+
+  enum Action : int { kDeck = 0, kTake = 1, kKeep = 2, kDiscard = 3, kPosition = 4 };
+  enum Phase : uint8_t { kSourcePhase, kKeepPhase, kPositionPhase, kSetupPhase, kClearPhase };
+  enum Source : uint8_t { kNoSource, kFromDeck, kFromDiscard };
+  enum Kind : uint8_t {
+    kNoEvent,
+    kDrew,
+    kTook,
+    kKept,
+    kDiscarded,
+    kReplaced,
+    kTurned,
+    kRevealed,
+    kCleared,
+    kDeclined
+  };
+
+  static constexpr int kCells = 12;
+  static constexpr int kColumns = 4;
+  static constexpr uint16_t kColumnMask = 0x111;  // cells 0, 4, 8; shift by the column
+  static constexpr uint16_t kAllCells = 0xfff;
+  static constexpr int kNobody = 0xff;
+
+  // A card is coded as value + 3, so 1..15; 0 is no card.
+  static constexpr int kNoCard = 0;
+  static constexpr int value_of(int card) { return card - 3; }
+
+  struct Event {
+    uint8_t actor, kind, position, card, card_out, source;
+  };
+
+  // ---- state -------------------------------------------------------------------------------------------
+  Rng rng;
+  uint32_t decisions;  // in this episode
+  uint32_t turns;      // completed in this episode
+  uint32_t round;
+  uint32_t round_decisions;
+  int32_t totals[kMaxPlayers];
+  int32_t round_scores[kMaxPlayers];  // of the last round that ended
+  uint16_t face_down[kMaxPlayers];    // bit per cell
+  uint16_t in_grid[kMaxPlayers];      // bit per cell that is not cleared
+  uint16_t columns_cleared[kMaxPlayers];
+  uint8_t grid[kMaxPlayers][kCells];  // card codes, kNoCard where cleared
+  uint8_t
+      pile[SkyjoRules::kMaxCards];  // draw pile from the left, discard pile from the right end (its bottom)
+  uint8_t draw_counts[16];          // cards of each code in the draw pile
+  uint8_t down_counts[16];          // cards of each code face down in the grids
+  uint8_t removed[16];              // cards of each code out of play
+  Event history[Layout::kHistory];  // ring, round_decisions names the next place
+  uint8_t num_players;
+  uint8_t mover;
+  uint8_t current_phase;
+  uint8_t draw_size;
+  uint8_t discard_size;
+  uint8_t hand;
+  uint8_t hand_source;
+  uint8_t ender;         // seat or kNobody
+  uint8_t starter;       // who began the round; kNobody while cards are revealed before it
+  uint8_t clear_column;  // column offered in the clear phase, else kNobody
+  uint8_t reshuffled;
+  uint8_t actor;        // who made the last decision
+  uint8_t round_ended;  // by the last decision, and not by truncation
+  uint8_t finished;
+  uint8_t cut;         // truncated
+  uint8_t last_ender;  // of the round before, or kNobody
+
+  // ---- play --------------------------------------------------------------------------------------------
+  void reset(const Rules& rules, int players, uint64_t key) {
+    std::memset(static_cast<void*>(this), 0, sizeof *this);
+    rng = {key, 0};
+    num_players = static_cast<uint8_t>(players);
+    if (rules.initial_scores == Rules::InitialScores::kUniform) {
+      for (int seat = 0; seat < players; ++seat) {
+        Rng draw{key, (uint64_t{1} << 56) + static_cast<uint64_t>(seat)};
+        totals[seat] = static_cast<int32_t>(draw.below(static_cast<uint32_t>(rules.target)));
+      }
+    }
+    ender = kNobody;
+    start_round(rules);
+  }
+
+  void step(const Rules& rules, int action) {
+    ++decisions;
+    actor = mover;
+    round_ended = 0;
+    const uint8_t decided = current_phase;
+    switch (decided) {
+      case kSourcePhase:
+        action == kDeck ? draw_from_deck() : take_discard();
+        break;
+      case kKeepPhase:
+        action == kKeep ? keep_drawn() : discard_drawn();
+        break;
+      case kPositionPhase:
+        hand != kNoCard ? replace(rules, action - kPosition) : turn_over(rules, action - kPosition);
+        break;
+      case kSetupPhase:
+        reveal(rules, action - kPosition);
+        break;
+      case kClearPhase:
+        decide_column(rules, action == kDiscard);
+        break;
+    }
+    if (decisions == static_cast<uint32_t>(rules.max_decisions) && !finished) truncate(rules, decided);
+  }
+
+  uint64_t legal(const Rules&) const {
+    if (finished) return 0;
+    switch (current_phase) {
+      case kSourcePhase:
+        return 1u << kDeck | 1u << kTake;
+      case kPositionPhase:
+        return static_cast<uint64_t>(hand != kNoCard ? in_grid[mover] : face_down[mover]) << kPosition;
+      case kSetupPhase:
+        return static_cast<uint64_t>(face_down[mover]) << kPosition;
+      default:
+        return 1u << kKeep | 1u << kDiscard;
+    }
+  }
+
+  int to_play() const { return finished ? actor : mover; }
+  int phase() const { return current_phase; }
+  int players() const { return num_players; }
+  bool done() const { return finished; }
+  bool truncated() const { return cut; }
+
+  // ---- results -----------------------------------------------------------------------------------------
+  void scores(int32_t* out) const { std::copy(totals, totals + num_players, out); }
+
+  void ranks(int8_t* out) const {
+    for (int seat = 0; seat < num_players; ++seat) {
+      int rank = 1;
+      for (int other = 0; other < num_players; ++other) rank += totals[other] < totals[seat];
+      out[seat] = static_cast<int8_t>(rank);
+    }
+  }
+
+  void rewards(const Rules& rules, float* out) const {
+    const int n = num_players;
+    std::fill(out, out + n, 0.0f);
+    if (decisions == 0) return;
+    out[actor] = static_cast<float>(-rules.time_penalty);
+    if (!round_ended) return;
+    int sum = 0;
+    for (int seat = 0; seat < n; ++seat) sum += round_scores[seat];
+    const int lowest = *std::min_element(totals, totals + n);
+    const int winners = static_cast<int>(std::count(totals, totals + n, lowest));
+    for (int seat = 0; seat < n; ++seat) {
+      const double others = static_cast<double>(sum - round_scores[seat]) / (n - 1);
+      double reward = rules.round_reward * (others - round_scores[seat]) / 100;
+      if (finished && !cut) reward += totals[seat] == lowest ? 1.0 / winners : -1.0;
+      out[seat] += static_cast<float>(reward);
+    }
+  }
+
+  static std::vector<std::string> stat_names(int players) {
+    std::vector<std::string> names = {"decisions", "turns", "rounds", "ender"};
+    for (int seat = 0; seat < players; ++seat) names.push_back("columns_cleared_" + std::to_string(seat));
+    return names;
+  }
+
+  void stats(int32_t* out) const {
+    *out++ = static_cast<int32_t>(decisions);
+    *out++ = static_cast<int32_t>(turns);
+    *out++ = static_cast<int32_t>(round + 1);
+    *out++ = ender == kNobody ? -1 : ender;
+    for (int seat = 0; seat < num_players; ++seat) *out++ = columns_cleared[seat];
+  }
+
+  // ---- knowledge and description: skyjo_knowledge.h, skyjo_check.h -----------------------------------
+  static ObservationSpec observation(int players, bool counts);
+  void observe(const Rules& rules, int seat, int16_t* out, bool counts = true) const;
+  void unseen_counts(int seat, int16_t* out) const;
+  void determinize(const Rules& rules, int seat, uint64_t key);
+
+  static std::string phase_name(int phase);
+  static std::string action_name(int action);
+  static PhaseRule phase_rule(int phase, int action);
+  std::string check(const Rules& rules, int players) const;
+  StateFields inspect() const;
+  std::string last_event() const;
+  std::string render(const Rules& rules, int seat) const;
+
+  // The card in hand is the only secret: its holder alone sees it, and only if it came from the deck.
+  bool hand_hidden_from(int seat) const { return hand_source == kFromDeck && seat != mover; }
+
+  int relative(int seat, int observer) const {
+    const int r = seat - observer;
+    return r < 0 ? r + num_players : r;
+  }
+
+  // ---- piles -------------------------------------------------------------------------------------------
+  uint8_t discard_at(int i) const { return pile[Rules::kMaxCards - 1 - i]; }  // 0 is the bottom
+  uint8_t discard_top() const { return discard_size ? discard_at(discard_size - 1) : uint8_t{kNoCard}; }
+
+ private:
+  int next(int seat) const { return seat + 1 == num_players ? 0 : seat + 1; }
+
+  void push_discard(int card) {
+    pile[Rules::kMaxCards - 1 - discard_size] = static_cast<uint8_t>(card);
+    ++discard_size;
+  }
+
+  uint8_t draw_card() {
+    const uint32_t i = rng.below(draw_size);
+    const uint8_t card = pile[i];
+    pile[i] = pile[--draw_size];
+    --draw_counts[card];
+    return card;
+  }
+
+  void reshuffle() {
+    uint8_t cards[Rules::kMaxCards];
+    const int count = discard_size - 1;
+    for (int i = 0; i < count; ++i) cards[i] = discard_at(i);
+    const uint8_t top = discard_top();
+    discard_size = 0;
+    push_discard(top);
+    for (int i = 0; i < count; ++i) ++draw_counts[cards[i]];
+    std::memcpy(pile, cards, static_cast<size_t>(count));
+    draw_size = static_cast<uint8_t>(count);
+    reshuffled = 1;
+  }
+
+  // ---- a round -----------------------------------------------------------------------------------------
+  void start_round(const Rules& rules) {
+    last_ender = ender;
+    rng.counter = uint64_t{round} << 32;
+    std::memcpy(pile, rules.sorted_deck, sizeof pile);
+    draw_size = static_cast<uint8_t>(rules.deck_size);
+    discard_size = 0;
+    for (int value = 0; value < Rules::kValues; ++value) {
+      draw_counts[value + 1] = static_cast<uint8_t>(rules.deck[value]);
+    }
+    std::memset(down_counts, 0, sizeof down_counts);
+    std::memset(removed, 0, sizeof removed);
+    std::memset(history, 0, sizeof history);
+    round_decisions = 0;
+    reshuffled = 0;
+    ender = clear_column = kNobody;
+    hand = kNoCard;
+    hand_source = kNoSource;
+
+    for (int seat = 0; seat < num_players; ++seat) {
+      face_down[seat] = in_grid[seat] = kAllCells;
+      for (int cell = 0; cell < kCells; ++cell) {
+        const uint8_t card = draw_card();
+        grid[seat][cell] = card;
+        ++down_counts[card];
+      }
+    }
+    push_discard(draw_card());
+
+    if (rules.setup == Rules::Setup::kChosen && rules.initial_reveals > 0) {
+      starter = kNobody;
+      mover = 0;
+      current_phase = kSetupPhase;
+      return;
+    }
+    for (int seat = 0; seat < num_players; ++seat) {
+      uint8_t cells[kCells] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+      for (int left = kCells; left > kCells - rules.initial_reveals; --left) {
+        const uint32_t pick = rng.below(static_cast<uint32_t>(left));
+        turn_up(seat, cells[pick]);
+        clear_if_complete(rules, seat, cells[pick] % kColumns);
+        cells[pick] = cells[left - 1];
+      }
+    }
+    choose_starter(rules);
+  }
+
+  void choose_starter(const Rules& rules) {
+    if (rules.next_starter == Rules::NextStarter::kSeat0) {
+      starter = 0;
+    } else if (rules.next_starter == Rules::NextStarter::kEnder && last_ender != kNobody) {
+      starter = last_ender;
+    } else {
+      starter = 0;
+      for (int seat = 1; seat < num_players; ++seat) {
+        if (face_up_sum(seat) > face_up_sum(starter)) starter = static_cast<uint8_t>(seat);
+      }
+    }
+    mover = starter;
+    current_phase = kSourcePhase;
+  }
+
+  int face_up_sum(int seat) const {
+    int sum = 0;
+    for (uint32_t cells = in_grid[seat] & ~face_down[seat]; cells; cells &= cells - 1) {
+      sum += value_of(grid[seat][__builtin_ctz(cells)]);
+    }
+    return sum;
+  }
+
+  // ---- decisions ---------------------------------------------------------------------------------------
+  void remember(Kind kind, int position, int card, int card_out, int source) {
+    history[round_decisions++ % Layout::kHistory] = {mover,
+                                                     kind,
+                                                     static_cast<uint8_t>(position),
+                                                     static_cast<uint8_t>(card),
+                                                     static_cast<uint8_t>(card_out),
+                                                     static_cast<uint8_t>(source)};
+  }
+
+  void draw_from_deck() {
+    if (draw_size == 0) reshuffle();
+    hand = draw_card();
+    hand_source = kFromDeck;
+    remember(kDrew, 0, kNoCard, kNoCard, kFromDeck);
+    current_phase = kKeepPhase;
+  }
+
+  void take_discard() {
+    hand = discard_top();
+    --discard_size;
+    hand_source = kFromDiscard;
+    remember(kTook, 0, hand, kNoCard, kFromDiscard);
+    current_phase = kPositionPhase;
+  }
+
+  void keep_drawn() {
+    remember(kKept, 0, kNoCard, kNoCard, kFromDeck);
+    current_phase = kPositionPhase;
+  }
+
+  void discard_drawn() {
+    remember(kDiscarded, 0, kNoCard, hand, kFromDeck);
+    push_discard(hand);
+    hand = kNoCard;
+    hand_source = kNoSource;
+    current_phase = kPositionPhase;
+  }
+
+  void replace(const Rules& rules, int cell) {
+    const uint8_t old = grid[mover][cell];
+    if (face_down[mover] >> cell & 1) turn_up(mover, cell);
+    remember(kReplaced, 1 + cell, hand, old, hand_source);
+    grid[mover][cell] = hand;
+    hand = kNoCard;
+    hand_source = kNoSource;
+    push_discard(old);
+    after_change(rules, cell);
+  }
+
+  void turn_over(const Rules& rules, int cell) {
+    turn_up(mover, cell);
+    remember(kTurned, 1 + cell, grid[mover][cell], kNoCard, kNoSource);
+    after_change(rules, cell);
+  }
+
+  void reveal(const Rules& rules, int cell) {
+    turn_up(mover, cell);
+    remember(kRevealed, 1 + cell, grid[mover][cell], kNoCard, kNoSource);
+    clear_if_complete(rules, mover, cell % kColumns);
+    if (__builtin_popcount(face_down[mover]) > kCells - rules.initial_reveals) return;
+    if (mover + 1 < num_players) {
+      ++mover;
+    } else {
+      choose_starter(rules);
+    }
+  }
+
+  void decide_column(const Rules& rules, bool discard) {
+    const int column = clear_column;
+    const int card = grid[mover][column];
+    remember(discard ? kCleared : kDeclined, 1 + column, discard ? kNoCard : card, discard ? card : kNoCard,
+             kNoSource);
+    if (discard) clear(rules, mover, column);
+    offer_column(rules, column + 1);
+  }
+
+  // ---- consequences ------------------------------------------------------------------------------------
+  void turn_up(int seat, int cell) {
+    face_down[seat] = static_cast<uint16_t>(face_down[seat] & ~(1u << cell));
+    --down_counts[grid[seat][cell]];
+  }
+
+  bool complete(int seat, int column) const {
+    const uint16_t cells = static_cast<uint16_t>(kColumnMask << column);
+    const uint8_t* card = grid[seat] + column;
+    return card[0] == card[4] && card[0] == card[8] && !(face_down[seat] & cells) && (in_grid[seat] & cells);
+  }
+
+  void clear(const Rules& rules, int seat, int column) {
+    for (int cell = column; cell < kCells; cell += kColumns) {
+      const uint8_t card = grid[seat][cell];
+      if (rules.cleared_cards == Rules::ClearedCards::kDiscardPile) {
+        push_discard(card);
+      } else {
+        ++removed[card];
+      }
+      grid[seat][cell] = kNoCard;
+    }
+    in_grid[seat] = static_cast<uint16_t>(in_grid[seat] & ~(kColumnMask << column));
+    ++columns_cleared[seat];
+  }
+
+  void clear_if_complete(const Rules& rules, int seat, int column) {
+    if (complete(seat, column)) clear(rules, seat, column);
+  }
+
+  void after_change(const Rules& rules, int cell) {
+    if (rules.clearing == Rules::Clearing::kVoluntary) return offer_column(rules, 0);
+    clear_if_complete(rules, mover, cell % kColumns);
+    end_turn(rules);
+  }
+
+  void offer_column(const Rules& rules, int first) {
+    for (int column = first; column < kColumns; ++column) {
+      if (!complete(mover, column)) continue;
+      clear_column = static_cast<uint8_t>(column);
+      current_phase = kClearPhase;
+      return;
+    }
+    clear_column = kNobody;
+    end_turn(rules);
+  }
+
+  void end_turn(const Rules& rules) {
+    ++turns;
+    if (ender == kNobody && face_down[mover] == 0) ender = mover;
+    const int following = next(mover);
+    if (following == ender) {
+      end_round(rules, rules.ender_penalty == Rules::EnderPenalty::kStrictLowestRequired);
+      return;
+    }
+    mover = static_cast<uint8_t>(following);
+    current_phase = kSourcePhase;
+  }
+
+  void end_round(const Rules& rules, bool penalty) {
+    score_round(rules, penalty);
+    round_ended = 1;
+    const int highest = *std::max_element(totals, totals + num_players);
+    const bool over = rules.episode == Rules::Episode::kRound || highest >= rules.target;
+    if (over || decisions == static_cast<uint32_t>(rules.max_decisions)) {
+      finished = 1;
+      cut = !over;
+      return;
+    }
+    ++round;
+    start_round(rules);
+  }
+
+  void score_round(const Rules& rules, bool penalty) {
+    for (int seat = 0; seat < num_players; ++seat) {
+      while (face_down[seat]) turn_up(seat, __builtin_ctz(face_down[seat]));
+      for (int column = 0; rules.clear_on_final_reveal && column < kColumns; ++column) {
+        const bool wanted = rules.clearing == Rules::Clearing::kAutomatic || value_of(grid[seat][column]) > 0;
+        if (wanted) clear_if_complete(rules, seat, column);
+      }
+      round_scores[seat] = face_up_sum(seat);
+    }
+    if (penalty && (round_scores[ender] > 0 || rules.penalty_on_nonpositive)) {
+      const int own = round_scores[ender];
+      const auto not_above =
+          std::count_if(round_scores, round_scores + num_players, [own](int s) { return s <= own; });
+      if (not_above > 1) round_scores[ender] *= 2;
+    }
+    for (int seat = 0; seat < num_players; ++seat) totals[seat] += round_scores[seat];
+  }
+
+  void truncate(const Rules& rules, uint8_t decided) {
+    score_round(rules, false);
+    finished = cut = 1;
+    current_phase = decided;
+    clear_column = kNobody;
+  }
+};
+
+}  // namespace env

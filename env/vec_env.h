@@ -1,0 +1,517 @@
+// VecEnv<Game>: B tables in lockstep, results written into buffers that the caller owns.
+//
+// `AnyVecEnv` is the same for every game, so that the bindings, and everything behind them, know none.
+#pragma once
+
+#include <limits>
+#include <type_traits>
+
+#include "env/bots/bot.h"
+#include "env/game.h"
+#include "env/thread_pool.h"
+
+namespace env {
+
+inline constexpr int kSkip = -1;  // as an action: leave this table as it is; its step pays nothing
+
+// Where a step's results go; B tables, P players, A actions, W numbers in an observation row. Null: not wanted.
+// After a step that ends an episode with automatic reset, `rewards`, `scores`, `ranks`, `done`, `truncated` and
+// `stats` tell of the episode that ended, the rest of the one that begins.
+struct Buffers {
+  int16_t* obs = nullptr;     // [B, W] as the player to move sees it
+  bool* legal = nullptr;      // [B, A]
+  int8_t* to_play = nullptr;  // [B]
+  int8_t* phase = nullptr;    // [B]
+  float* rewards = nullptr;   // [B, P] of this step
+  int32_t* scores = nullptr;  // [B, P]
+  int8_t* ranks = nullptr;    // [B, P]
+  bool* done = nullptr;       // [B]
+  bool* truncated = nullptr;  // [B]
+  int32_t* stats = nullptr;   // [B, S]
+};
+
+struct GameInfo {
+  std::string name;
+  int version, num_actions, num_phases, min_players, max_players, num_pools, num_card_kinds;
+  ObservationSpec observation;
+  std::vector<std::string> action_names, phase_names, stat_names;
+  std::vector<std::vector<PhaseRule>> phase_table;  // [num_phases][num_actions]
+  std::vector<RuleDoc> rules;
+  std::vector<std::string> presets;
+  std::vector<BotDoc> bots;
+  int state_bytes;
+};
+
+struct Options {
+  int num_envs = 1, num_players = 2, threads = 1;
+  uint64_t seed = 0;
+  bool auto_reset = true, counts = true;
+  std::string preset = "official";
+  RuleList rules;
+};
+
+// What Bot-against-Bot games leave behind, one row per game.
+struct GameRecords {
+  int32_t* scores;  // [N, P]
+  bool* truncated;  // [N]
+  int32_t* stats;   // [N, S]
+};
+
+class AnyVecEnv {
+ public:
+  virtual ~AnyVecEnv() = default;
+  virtual const GameInfo& info() const = 0;
+  virtual const Options& options() const = 0;
+  virtual void bind(const Buffers& buffers) = 0;
+  virtual void reset(uint64_t seed, const std::vector<int>& tables, const std::vector<uint64_t>& deals) = 0;
+  virtual void step(const int64_t* actions) = 0;
+  virtual void write_all() = 0;
+  virtual void observe(const int8_t* seats, int16_t* out) = 0;
+  virtual void sample_actions(uint64_t seed, int64_t* out) = 0;
+  virtual void random_steps(uint64_t seed, int64_t count, bool write) = 0;
+  virtual void unseen_counts(const int8_t* seats, int16_t* out) = 0;
+  virtual void determinize(const int8_t* seats, uint64_t seed) = 0;
+  virtual std::string save(int table) const = 0;
+  virtual void load(int table, const std::string& blob) = 0;
+  virtual void copy_tables(const AnyVecEnv& source, const std::vector<int>& rows) = 0;
+  virtual std::string render(int table, int seat) const = 0;
+  virtual StateFields inspect(int table) const = 0;
+  virtual std::string last_event(int table) const = 0;
+  virtual std::shared_ptr<Bot> bot(const std::string& name, const BotParameters& given) const = 0;
+  virtual void bot_actions(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, int64_t* out) = 0;
+  virtual void play(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t bot_seed, uint64_t first_deal,
+                    int count, const GameRecords& records) = 0;
+};
+
+template <class Game>
+class VecEnv final : public AnyVecEnv {
+  static_assert(std::is_trivially_copyable_v<Game>, "a state must be copied as bytes");
+  static_assert(std::has_unique_object_representations_v<Game>, "a state must have no padding");
+  static_assert(Game::kNumActions <= 64, "legal actions are a 64-bit mask");
+
+ public:
+  struct Origin {
+    uint64_t seed, deal, episode;
+  };
+
+  explicit VecEnv(const Options& options)
+      : options_(checked(options)),
+        rules_(make_rules<typename Game::Rules>(options.preset, options.rules, options.num_players)),
+        info_(make_info(options_, rules_)),
+        fingerprint_(rules_fingerprint(rules_)),
+        pool_(options.threads),
+        tables_(static_cast<size_t>(options.num_envs)),
+        masks_(tables_.size()),
+        origins_(tables_.size()) {
+    std::vector<int> all(tables_.size());
+    std::vector<uint64_t> deals(tables_.size());
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i), deals[i] = i;
+    reset(options.seed, all, deals);
+  }
+
+  const GameInfo& info() const override { return info_; }
+  const Options& options() const override { return options_; }
+  const Game& table(int i) const { return tables_[static_cast<size_t>(i)]; }
+  const typename Game::Rules& rules() const { return rules_; }
+
+  void bind(const Buffers& buffers) override {
+    buffers_ = buffers;
+    write_all();
+  }
+
+  void write_all() override {
+    pool_.split(batch(), [this](int begin, int end) {
+      for (int i = begin; i < end; ++i) write_outcome(i), write_view(i);
+    });
+  }
+
+  void reset(uint64_t seed, const std::vector<int>& tables, const std::vector<uint64_t>& deals) override {
+    for (int i : tables) require_table(i);
+    for (size_t k = 0; k < tables.size(); ++k) {
+      const auto i = static_cast<size_t>(tables[k]);
+      origins_[i] = {seed, deals[k], 0};
+      start(i);
+      write_outcome(tables[k]);
+      write_view(tables[k]);
+    }
+  }
+
+  // All actions are checked before the first table moves.
+  void step(const int64_t* actions) override {
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      const int64_t action = actions[i];
+      if (static_cast<uint64_t>(action) < Game::kNumActions && (masks_[i] >> action & 1)) continue;
+      if (action != kSkip) refuse(i, action);
+    }
+    pool_.split(batch(), [&](int begin, int end) {
+      for (int i = begin; i < end; ++i) {
+        if (actions[i] != kSkip) {
+          advance(i, static_cast<int>(actions[i]), true);
+        } else if (buffers_.rewards) {
+          std::fill_n(buffers_.rewards + static_cast<int64_t>(i) * options_.num_players, options_.num_players,
+                      0.0f);
+        }
+      }
+    });
+  }
+
+  void observe(const int8_t* seats, int16_t* out) override {
+    require_seats(seats);
+    pool_.split(batch(), [&](int begin, int end) {
+      for (int i = begin; i < end; ++i) {
+        table(i).observe(rules_, seats[i], out + static_cast<int64_t>(i) * info_.observation.width,
+                         options_.counts);
+      }
+    });
+  }
+
+  void unseen_counts(const int8_t* seats, int16_t* out) override {
+    require_seats(seats);
+    for (int i = 0; i < batch(); ++i) {
+      table(i).unseen_counts(seats[i], out + static_cast<int64_t>(i) * Game::kPools * Game::kCardKinds);
+    }
+  }
+
+  void determinize(const int8_t* seats, uint64_t seed) override {
+    require_seats(seats);
+    for (int i = 0; i < batch(); ++i) {
+      Game& game = tables_[static_cast<size_t>(i)];
+      game.determinize(rules_, seats[i],
+                       make_key({seed, game.rng.key, game.decisions, static_cast<uint64_t>(i)}));
+      write_view(i);
+    }
+  }
+
+  void sample_actions(uint64_t seed, int64_t* out) override {
+    for (int i = 0; i < batch(); ++i) {
+      Rng rng = own_stream(seed, table(i));
+      const uint64_t mask = masks_[static_cast<size_t>(i)];
+      out[i] = mask ? random_action(mask, rng) : kSkip;
+    }
+  }
+
+  void random_steps(uint64_t seed, int64_t count, bool write) override {
+    pool_.split(batch(), [&](int begin, int end) {
+      for (int64_t n = 0; n < count; ++n) {
+        for (int i = begin; i < end; ++i) {
+          Rng rng = own_stream(seed, table(i));
+          const uint64_t mask = masks_[static_cast<size_t>(i)];
+          if (mask) advance(i, random_action(mask, rng), write);
+        }
+      }
+    });
+    if (!write) write_all();
+  }
+
+  // ---- states as bytes ---------------------------------------------------------------------------------
+  std::string save(int i) const override {
+    require_table(i);
+    return seal(table(i), origins_[static_cast<size_t>(i)]);
+  }
+
+  // A state with its header and checksum.
+  std::string seal(const Game& game, Origin origin = {}) const {
+    Header header = make_header();
+    header.origin = origin;
+    header.checksum = checksum(header, game);
+    std::string blob(sizeof header + sizeof game, '\0');
+    std::memcpy(blob.data(), &header, sizeof header);
+    std::memcpy(blob.data() + sizeof header, &game, sizeof game);
+    return blob;
+  }
+
+  void load(int i, const std::string& blob) override {
+    require_table(i);
+    const Header expected = make_header();
+    Header header;
+    Game game;
+    if (blob.size() != sizeof header + sizeof game) {
+      bad_blob("expected " + std::to_string(sizeof header + sizeof game) + " bytes, got " +
+               std::to_string(blob.size()));
+    }
+    std::memcpy(&header, blob.data(), sizeof header);
+    std::memcpy(&game, blob.data() + sizeof header, sizeof game);
+    if (header.magic != expected.magic)
+      bad_blob("it is not a saved table of " + std::string(Game::kName) + ", version " +
+               std::to_string(Game::kVersion));
+    if (header.players != expected.players)
+      bad_blob("it has " + std::to_string(header.players) + " players, this environment " +
+               std::to_string(expected.players));
+    if (header.rules != expected.rules) bad_blob("it was saved under other rules");
+    if (header.checksum != checksum(header, game)) bad_blob("the checksum does not match");
+    const std::string problem = game.check(rules_, options_.num_players);
+    if (!problem.empty()) bad_blob(problem);
+    const auto t = static_cast<size_t>(i);
+    tables_[t] = game;
+    origins_[t] = header.origin;
+    write_outcome(i);
+    write_view(i);
+  }
+
+  // Table k becomes a copy of the source's table rows[k].
+  void copy_tables(const AnyVecEnv& source, const std::vector<int>& rows) override {
+    const auto* other = dynamic_cast<const VecEnv*>(&source);
+    if (!other || other->fingerprint_ != fingerprint_ ||
+        other->options_.num_players != options_.num_players) {
+      throw std::invalid_argument(
+          "copy: the source must be the same game with the same rules and number of players");
+    }
+    if (other == this) throw std::invalid_argument("copy: the source must be another environment");
+    for (int row : rows) other->require_table(row);
+    pool_.split(batch(), [&](int begin, int end) {
+      for (int i = begin; i < end; ++i) {
+        const auto t = static_cast<size_t>(i), s = static_cast<size_t>(rows[t]);
+        tables_[t] = other->tables_[s];
+        origins_[t] = other->origins_[s];
+        write_outcome(i);
+        write_view(i);
+      }
+    });
+  }
+
+  std::string render(int i, int seat) const override {
+    require_table(i);
+    if (seat != -1) require_seat(i, seat);
+    return table(i).render(rules_, seat);
+  }
+
+  StateFields inspect(int i) const override {
+    require_table(i);
+    return table(i).inspect();
+  }
+
+  std::string last_event(int i) const override {
+    require_table(i);
+    return table(i).last_event();
+  }
+
+  // ---- hand-written players ----------------------------------------------------------------------------
+  std::shared_ptr<Bot> bot(const std::string& name, const BotParameters& given) const override {
+    return make_bot<Game>(name, given, options_.num_players);
+  }
+
+  // For each table whose player to move has a bot: its action. Null seats and finished tables get kSkip.
+  void bot_actions(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, int64_t* out) override {
+    require_bots(seats);
+    pool_.split(batch(), [&](int begin, int end) {
+      std::vector<int16_t> row(static_cast<size_t>(Game::observation(options_.num_players, true).width));
+      for (int i = begin; i < end; ++i) {
+        const Bot* bot = seats[static_cast<size_t>(table(i).to_play())].get();
+        out[i] = bot && !table(i).done() ? ask(*bot, table(i), seed, row.data()) : kSkip;
+      }
+    });
+  }
+
+  // Plays deals first_deal .. first_deal + count - 1 of this environment's seed from beginning to end.
+  void play(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t bot_seed, uint64_t first_deal, int count,
+            const GameRecords& records) override {
+    require_bots(seats);
+    for (const auto& bot : seats) {
+      if (!bot) throw std::invalid_argument("play: every seat needs a bot");
+    }
+    const int players = options_.num_players;
+    pool_.split(count, [&](int begin, int end) {
+      std::vector<int16_t> row(static_cast<size_t>(Game::observation(players, true).width));
+      Game game;
+      for (int64_t n = begin; n < end; ++n) {
+        game.reset(rules_, players, make_key({options_.seed, first_deal + static_cast<uint64_t>(n), 0}));
+        while (!game.done()) {
+          const Bot& bot = *seats[static_cast<size_t>(game.to_play())];
+          game.step(rules_, ask(bot, game, bot_seed, row.data()));
+        }
+        game.scores(records.scores + n * players);
+        game.stats(records.stats + n * static_cast<int64_t>(info_.stat_names.size()));
+        records.truncated[n] = game.truncated();
+      }
+    });
+  }
+
+ private:
+  struct Header {
+    uint64_t magic, rules, players;
+    Origin origin;
+    uint64_t checksum;
+  };
+
+  int batch() const { return options_.num_envs; }
+
+  static const Options& checked(const Options& o) {
+    const auto require = [](const char* name, int value, int low, int high) {
+      if (value >= low && value <= high) return;
+      throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(low) + " to " +
+                                  std::to_string(high) + ", got " + std::to_string(value));
+    };
+    require("num_envs", o.num_envs, 1, 1 << 24);
+    require("num_players", o.num_players, Game::kMinPlayers, Game::kMaxPlayers);
+    require("threads", o.threads, 1, 1024);
+    return o;
+  }
+
+  static GameInfo make_info(const Options& o, const typename Game::Rules& rules) {
+    GameInfo info{Game::kName,
+                  Game::kVersion,
+                  Game::kNumActions,
+                  Game::kNumPhases,
+                  Game::kMinPlayers,
+                  Game::kMaxPlayers,
+                  Game::kPools,
+                  Game::kCardKinds,
+                  Game::observation(o.num_players, o.counts),
+                  {},
+                  {},
+                  Game::stat_names(o.num_players),
+                  {},
+                  describe_rules(rules),
+                  {},
+                  Game::Bots::list(),
+                  static_cast<int>(sizeof(Game))};
+    for (const auto& preset : Game::Rules::presets()) info.presets.push_back(preset.first);
+    for (int a = 0; a < Game::kNumActions; ++a) info.action_names.push_back(Game::action_name(a));
+    for (int p = 0; p < Game::kNumPhases; ++p) {
+      info.phase_names.push_back(Game::phase_name(p));
+      info.phase_table.emplace_back();
+      for (int a = 0; a < Game::kNumActions; ++a) info.phase_table.back().push_back(Game::phase_rule(p, a));
+    }
+    return info;
+  }
+
+  void start(size_t i) {
+    const Origin& origin = origins_[i];
+    tables_[i].reset(rules_, options_.num_players, make_key({origin.seed, origin.deal, origin.episode}));
+  }
+
+  void advance(int i, int action, bool write) {
+    Game& game = tables_[static_cast<size_t>(i)];
+    game.step(rules_, action);
+    if (write) write_outcome(i);
+    if (game.done() && options_.auto_reset) {
+      ++origins_[static_cast<size_t>(i)].episode;
+      start(static_cast<size_t>(i));
+    }
+    if (write) {
+      write_view(i);
+    } else {
+      masks_[static_cast<size_t>(i)] = game.legal(rules_);
+    }
+  }
+
+  // What happened: the step's rewards and the standing.
+  void write_outcome(int i) {
+    const Game& game = table(i);
+    const int64_t row = static_cast<int64_t>(i) * options_.num_players;
+    if (buffers_.rewards) game.rewards(rules_, buffers_.rewards + row);
+    if (buffers_.scores) game.scores(buffers_.scores + row);
+    if (buffers_.ranks) game.ranks(buffers_.ranks + row);
+    if (buffers_.done) buffers_.done[i] = game.done();
+    if (buffers_.truncated) buffers_.truncated[i] = game.truncated();
+    if (buffers_.stats)
+      game.stats(buffers_.stats + static_cast<int64_t>(i) * static_cast<int64_t>(info_.stat_names.size()));
+  }
+
+  // What the player to move faces.
+  void write_view(int i) {
+    const Game& game = table(i);
+    const uint64_t mask = game.legal(rules_);
+    masks_[static_cast<size_t>(i)] = mask;
+    if (buffers_.legal) {
+      bool* legal = buffers_.legal + static_cast<int64_t>(i) * Game::kNumActions;
+      for (int a = 0; a < Game::kNumActions; ++a) legal[a] = mask >> a & 1;
+    }
+    if (buffers_.to_play) buffers_.to_play[i] = static_cast<int8_t>(game.to_play());
+    if (buffers_.phase) buffers_.phase[i] = static_cast<int8_t>(game.phase());
+    if (buffers_.obs) {
+      game.observe(rules_, game.to_play(), buffers_.obs + static_cast<int64_t>(i) * info_.observation.width,
+                   options_.counts);
+    }
+  }
+
+  // Randomness of whoever acts at a table: a function of the moment in the game, not of the batch.
+  static Rng own_stream(uint64_t seed, const Game& game) {
+    return {mix(game.rng.key ^ mix(seed + kGamma)), uint64_t{game.decisions} << 16};
+  }
+
+  int ask(const Bot& bot, const Game& game, uint64_t seed, int16_t* row) const {
+    game.observe(rules_, game.to_play(), row, true);
+    Rng rng = own_stream(seed, game);
+    const uint64_t legal = game.legal(rules_);
+    const int action = bot.choose(row, legal, rng);
+    if (action >= 0 && action < Game::kNumActions && (legal >> action & 1)) return action;
+    throw std::logic_error("a bot chose the illegal action " + std::to_string(action) + " in phase " +
+                           Game::phase_name(game.phase()));
+  }
+
+  // ---- errors ------------------------------------------------------------------------------------------
+  [[noreturn]] void refuse(size_t i, int64_t action) const {
+    std::string text = "table " + std::to_string(i) + ": ";
+    if (tables_[i].done()) {
+      text += "the game is over (action " + std::to_string(action) + "); reset it or pass " +
+              std::to_string(kSkip);
+    } else {
+      text += "illegal action " + std::to_string(action);
+      if (action >= 0 && action < Game::kNumActions)
+        text += " (" + Game::action_name(static_cast<int>(action)) + ")";
+      text += " in phase " + Game::phase_name(tables_[i].phase()) + "; legal:";
+      for (int a = 0; a < Game::kNumActions; ++a) {
+        if (masks_[i] >> a & 1) text += " " + std::to_string(a);
+      }
+    }
+    throw std::invalid_argument(text);
+  }
+
+  void require_table(int i) const {
+    if (i >= 0 && i < batch()) return;
+    throw std::out_of_range("table " + std::to_string(i) + ": expected 0 to " + std::to_string(batch() - 1));
+  }
+  void require_seat(int i, int seat) const {
+    if (seat >= 0 && seat < options_.num_players) return;
+    throw std::out_of_range("table " + std::to_string(i) + ": seat " + std::to_string(seat) +
+                            ", expected 0 to " + std::to_string(options_.num_players - 1));
+  }
+  void require_seats(const int8_t* seats) const {
+    for (int i = 0; i < batch(); ++i) require_seat(i, seats[i]);
+  }
+  void require_bots(const std::vector<std::shared_ptr<Bot>>& seats) const {
+    if (static_cast<int>(seats.size()) == options_.num_players) return;
+    throw std::invalid_argument("bots: expected one for each of " + std::to_string(options_.num_players) +
+                                " seats, got " + std::to_string(seats.size()));
+  }
+
+  // ---- saved states ------------------------------------------------------------------------------------
+  [[noreturn]] static void bad_blob(const std::string& reason) {
+    throw std::invalid_argument("saved state refused: " + reason);
+  }
+
+  Header make_header() const {
+    uint64_t magic = make_key({Game::kVersion, sizeof(Game)});
+    for (const char* c = Game::kName; *c; ++c) magic = make_key({magic, static_cast<uint64_t>(*c)});
+    return {magic, fingerprint_, static_cast<uint64_t>(options_.num_players), {}, 0};
+  }
+
+  static uint64_t checksum(Header header, const Game& game) {
+    header.checksum = 0;
+    uint64_t hash = 0;
+    const auto fold = [&hash](const void* data, size_t size) {
+      const auto* bytes = static_cast<const unsigned char*>(data);
+      for (size_t at = 0; at < size; at += 8) {
+        uint64_t word = 0;
+        std::memcpy(&word, bytes + at, std::min<size_t>(8, size - at));
+        hash = mix(hash + kGamma * (word + 1));
+      }
+    };
+    fold(&header, sizeof header);
+    fold(&game, sizeof game);
+    return hash;
+  }
+
+  const Options options_;
+  const typename Game::Rules rules_;
+  const GameInfo info_;
+  const uint64_t fingerprint_;
+  ThreadPool pool_;
+  std::vector<Game> tables_;
+  std::vector<uint64_t> masks_;  // legal actions of every table
+  std::vector<Origin> origins_;
+  Buffers buffers_;
+};
+
+}  // namespace env

@@ -1,0 +1,336 @@
+"""The vectorised environment's Python face: names, shapes and defaults around the C++ core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from env import _native
+
+SKIP: int = _native.SKIP
+"""As an action: leave this table as it is."""
+
+Rules = str | Mapping[str, Any]
+
+
+def games() -> list[str]:
+    """Names of the games that `make` knows."""
+    return _native.games()
+
+
+def make(
+    game: str,
+    num_envs: int = 1,
+    num_players: int = 2,
+    rules: Rules = "official",
+    seed: int = 0,
+    *,
+    threads: int = 1,
+    auto_reset: bool = True,
+    counts: bool = True,
+    buffers: Mapping[str, NDArray[Any]] | None = None,
+) -> VecEnv:
+    """A batch of tables.
+
+    Args:
+      game: one of `games()`.
+      num_envs: tables in the batch, B.
+      num_players: players at each table, P.
+      rules: a preset's name, or a mapping of options with the key "preset" for where to start.
+      seed: with the table's index and its episode number it names a deal, whatever the batch size.
+      threads: threads that share the batch.
+      auto_reset: start a new episode in the step that ends one. Otherwise a finished table accepts only
+        `SKIP` until `reset`.
+      counts: include the tokens that count unseen cards in observations.
+      buffers: arrays of the caller's to write to (see `VecEnv`); those not given are allocated.
+    """
+    return VecEnv(game, num_envs, num_players, rules, seed, threads, auto_reset, counts, buffers or {})
+
+
+@dataclass(frozen=True)
+class Records:
+    """Finished games, one row each.
+
+    Attributes:
+      scores: [N, P] final totals by seat.
+      truncated: [N].
+      stats: name -> [N] numbers the game reports of an episode.
+    """
+
+    scores: NDArray[np.int32]
+    truncated: NDArray[np.bool_]
+    stats: dict[str, NDArray[np.int32]] = field(repr=False)
+
+
+class Bot:
+    """A hand-written player of one game and number of players; see `VecEnv.bot`."""
+
+    def __init__(self, native: _native.Bot, name: str, seed: int) -> None:
+        self.native = native
+        self.name = name
+        self.seed = seed
+        self._calls = 0
+
+    def act(self, obs: NDArray[np.int16], legal: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Actions [N] for observation rows [N, W] and legal masks [N, A]; `SKIP` where nothing is legal."""
+        out = np.empty(len(obs), np.int64)
+        self.native.act(obs, legal, out, self.seed, self._calls)
+        self._calls += 1
+        return out
+
+    def __repr__(self) -> str:
+        return f"Bot({self.name!r})"
+
+
+def parse_bot(text: str) -> tuple[str, dict[str, float]]:
+    """Splits "threshold(t=2, epsilon=0.1)" into its name and parameters."""
+    name, bracket, rest = text.partition("(")
+    if bracket and not rest.endswith(")"):
+        raise ValueError(f"bot {text!r}: expected NAME or NAME(parameter=number, ...)")
+    parameters: dict[str, float] = {}
+    for item in filter(None, (part.strip() for part in rest.rstrip(")").split(","))):
+        key, equals, value = item.partition("=")
+        try:
+            parameters[key.strip()] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ValueError(f"bot {text!r}: expected parameter=number, got {item!r}")
+    return name.strip(), parameters
+
+
+def _require_seed(seed: int) -> int:
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed: expected 0 to 2**64 - 1, got {seed}")
+    return seed
+
+
+def _rule_value(name: str, value: Any) -> bool | int | float | str | list[int]:
+    """A rule's value as the core takes it; lists may be any sequence of integers."""
+    if isinstance(value, bool | float | str):
+        return value
+    if isinstance(value, int) and abs(value) < 2**63:
+        return value
+    if isinstance(value, np.ndarray | Sequence) and all(abs(item) < 2**63 for item in value):
+        return [int(item) for item in value]
+    raise ValueError(f"rule {name!r}: expected a number, a word, true or false, or a list, got {value!r}")
+
+
+class VecEnv:
+    """B tables of one game in lockstep, results in arrays that are written in place at each step.
+
+    Attributes (all of them the caller's to own, through `buffers`):
+      obs: [B, W] int16, what the player to move sees; `groups` says what is where.
+      legal: [B, A] bool, actions open to the player to move; all False when the game is over.
+      to_play: [B] int8, seat to move (once the game is over: the last one that moved).
+      phase: [B] int8, kind of decision, an index of `phase_names`.
+      rewards: [B, P] float32, of the last step.
+      scores: [B, P] int32, match totals.
+      ranks: [B, P] int8, 1 = best, ties share the better rank.
+      done, truncated: [B] bool, the episode ended with the last step; by its cap on decisions.
+      stats: [B, S] int32, columns named by `stat_names`.
+    With `auto_reset`, rewards to stats tell of the episode that ended and the rest of the one that begins.
+    """
+
+    obs: NDArray[np.int16]
+    legal: NDArray[np.bool_]
+    to_play: NDArray[np.int8]
+    phase: NDArray[np.int8]
+    rewards: NDArray[np.float32]
+    scores: NDArray[np.int32]
+    ranks: NDArray[np.int8]
+    done: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    stats: NDArray[np.int32]
+
+    def __init__(
+        self,
+        game: str,
+        num_envs: int,
+        num_players: int,
+        rules: Rules,
+        seed: int,
+        threads: int,
+        auto_reset: bool,
+        counts: bool,
+        buffers: Mapping[str, NDArray[Any]],
+    ) -> None:
+        options = {"preset": rules} if isinstance(rules, str) else dict(rules)
+        preset = options.pop("preset", "official")
+        _require_seed(seed)
+        self._native = _native.Env(
+            game,
+            num_envs=num_envs,
+            num_players=num_players,
+            preset=preset,
+            rules=[(name, _rule_value(name, value)) for name, value in options.items()],
+            seed=seed,
+            threads=threads,
+            auto_reset=auto_reset,
+            counts=counts,
+        )
+        info = self._native.info
+        self.info = info
+        self.game = game
+        self.num_envs = num_envs
+        self.num_players = num_players
+        self.seed = seed
+        self.auto_reset = auto_reset
+        self.counts = counts
+        self.num_actions = info.num_actions
+        self.num_phases = info.num_phases
+        self.width = info.width
+        self.groups = info.groups
+        self.action_names = info.action_names
+        self.phase_names = info.phase_names
+        self.stat_names = info.stat_names
+        self.rules: dict[str, Any] = {rule.name: rule.value for rule in info.rules}
+
+        B, P = num_envs, num_players
+        wanted: dict[str, NDArray[Any]] = {
+            "obs": np.zeros((B, self.width), np.int16),
+            "legal": np.zeros((B, self.num_actions), np.bool_),
+            "to_play": np.zeros(B, np.int8),
+            "phase": np.zeros(B, np.int8),
+            "rewards": np.zeros((B, P), np.float32),
+            "scores": np.zeros((B, P), np.int32),
+            "ranks": np.zeros((B, P), np.int8),
+            "done": np.zeros(B, np.bool_),
+            "truncated": np.zeros(B, np.bool_),
+            "stats": np.zeros((B, len(self.stat_names)), np.int32),
+        }
+        wanted.update(buffers)
+        self._native.bind(**wanted)
+        for name, array in wanted.items():
+            setattr(self, name, array)
+
+    def reset(
+        self,
+        seed: int | None = None,
+        *,
+        deals: Sequence[int] | None = None,
+        tables: Sequence[int] | None = None,
+    ) -> None:
+        """Starts new episodes at all tables, or at `tables`.
+
+        Args:
+          seed: replaces the environment's seed for these tables.
+          deals: which deal each of the tables plays, by default its own index. Tables with the same seed and
+            deal get the same cards.
+          tables: indices of the tables to reset.
+        """
+        chosen = range(self.num_envs) if tables is None else tables
+        self._native.reset(
+            self.seed if seed is None else _require_seed(seed),
+            [int(i) for i in chosen],
+            [int(d) for d in (chosen if deals is None else deals)],
+        )
+
+    def step(self, actions: NDArray[np.int64] | NDArray[np.int32] | Sequence[int]) -> None:
+        """Carries out one action [B] per table; `SKIP` leaves a table alone.
+
+        An illegal action is a ValueError that names the table, and no table has moved.
+        """
+        self._native.step(actions if isinstance(actions, np.ndarray) else np.asarray(actions))
+
+    def observe(
+        self, seat: int | NDArray[np.int8], out: NDArray[np.int16] | None = None
+    ) -> NDArray[np.int16]:
+        """What a seat sees at every table (or the seat seats[i] at table i), [B, W]."""
+        out = np.empty((self.num_envs, self.width), np.int16) if out is None else out
+        self._native.observe(self._seats(seat), out)
+        return out
+
+    def unseen_counts(self, seat: int | NDArray[np.int8]) -> NDArray[np.int16]:
+        """Exact belief of a seat, [B, pools, kinds]: the game's page says what each pool is."""
+        out = np.empty((self.num_envs, self.info.num_pools, self.info.num_card_kinds), np.int16)
+        self._native.unseen_counts(self._seats(seat), out)
+        return out
+
+    def determinize(self, seat: int | NDArray[np.int8], seed: int) -> None:
+        """Resamples, at every table, all that the seat cannot know (the future included)."""
+        self._native.determinize(self._seats(seat), seed)
+
+    def sample_actions(self, seed: int, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """A uniformly random legal action for every table, [B]; `SKIP` where the game is over."""
+        out = np.empty(self.num_envs, np.int64) if out is None else out
+        self._native.sample_actions(seed, out)
+        return out
+
+    def random_steps(self, count: int, seed: int = 0, *, write: bool = True) -> None:
+        """Plays `count` random steps at every table inside the core; buffers are written at each, or once."""
+        self._native.random_steps(seed, count, write)
+
+    def save(self, table: int) -> bytes:
+        """The complete state of one table."""
+        return self._native.save(table)
+
+    def load(self, table: int, blob: bytes) -> None:
+        """Puts a saved state on a table; refuses bytes that are not a state of this game and these rules."""
+        self._native.load(table, blob)
+
+    def copy_from(self, source: VecEnv, rows: Sequence[int] | NDArray[np.int64]) -> None:
+        """Table k becomes a copy of the source's table rows[k]."""
+        self._native.copy_tables(source._native, [int(row) for row in rows])
+
+    def render(self, table: int = 0, seat: int | None = None) -> str:
+        """A table as text, as a seat sees it; by default as a spectator does."""
+        return self._native.render(table, -1 if seat is None else seat)
+
+    def last_event(self, table: int = 0) -> str:
+        """The last decision of the round in words, as everybody saw it; "" before the first."""
+        return self._native.last_event(table)
+
+    def inspect(self, table: int = 0) -> dict[str, list[int]]:
+        """Everything about a table, hidden cards included: for tests and debugging, never for players."""
+        return dict(self._native.inspect(table))
+
+    def bot(self, name: str, *, seed: int = 0, **parameters: float) -> Bot:
+        """A hand-written player: `bot("threshold", t=2)` or `bot("threshold(t=2)")`; see `bots`."""
+        base, written = parse_bot(name)
+        settings = {**written, **parameters}
+        native = self._native.bot(base, list(settings.items()))
+        label = f"{base}({', '.join(f'{k}={v:g}' for k, v in settings.items())})" if settings else base
+        return Bot(native, label, seed)
+
+    @property
+    def bots(self) -> dict[str, str]:
+        """Name -> idea of every hand-written player of this game."""
+        return {doc.name: doc.idea for doc in self.info.bots}
+
+    def bot_actions(
+        self, bots: Sequence[Bot | None], seed: int = 0, out: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """The action of the bot in the seat to move, [B]; `SKIP` where that seat has none.
+
+        A bot's randomness depends on the seed and the moment in the game, not on the batch.
+        """
+        out = np.empty(self.num_envs, np.int64) if out is None else out
+        self._native.bot_actions([bot and bot.native for bot in bots], seed, out)
+        return out
+
+    def play(self, bots: Sequence[Bot], num_games: int, *, first_deal: int = 0, seed: int = 0) -> Records:
+        """Plays whole games between bots inside the core: deals first_deal, first_deal + 1, ... of this seed.
+
+        Args:
+          bots: the player of each seat.
+          num_games: N.
+          first_deal: number of the first deal; the same number gives the same cards.
+          seed: of the bots' own randomness.
+        """
+        scores = np.zeros((num_games, self.num_players), np.int32)
+        truncated = np.zeros(num_games, np.bool_)
+        stats = np.zeros((num_games, len(self.stat_names)), np.int32)
+        self._native.play([bot.native for bot in bots], seed, first_deal, scores, truncated, stats)
+        return Records(scores, truncated, dict(zip(self.stat_names, stats.T, strict=True)))
+
+    def _seats(self, seat: int | NDArray[np.int8]) -> NDArray[np.int8]:
+        if isinstance(seat, np.ndarray):
+            return seat
+        if not 0 <= seat < self.num_players:
+            raise ValueError(f"seat {seat}: expected 0 to {self.num_players - 1}")
+        return np.full(self.num_envs, seat, np.int8)
