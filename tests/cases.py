@@ -1,0 +1,138 @@
+"""What the tests that every game passes need to know of each game: its oracle and the rule sets to try.
+
+A new game adds one `Case`; the tests in test_games_*.py then hold for it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.oracle import skyjo
+
+Rules = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One game under test.
+
+    Attributes:
+      game: its name.
+      players: numbers of players it admits.
+      rules: name -> rule set; between them every option takes every value.
+      oracle: (rules, players, seed, deal, episode) -> independent implementation.
+      fields: oracle -> the same names and lists that `VecEnv.inspect` gives.
+      conserved: fields -> something that must stay the same through an episode.
+      hidden: fields -> the hidden facts as a list, for tests that they really vary.
+    """
+
+    game: str
+    players: tuple[int, ...]
+    rules: dict[str, Rules]
+    oracle: Callable[[Rules, int, int, int, int], Any]
+    fields: Callable[[Any], dict[str, list[int]]]
+    conserved: Callable[[dict[str, list[int]]], Any]
+    hidden: Callable[[dict[str, list[int]]], list[int]]
+
+
+def _skyjo_code(card: int | None) -> int:
+    return 0 if card is None else card + 3
+
+
+def _skyjo_fields(game: skyjo.Skyjo) -> dict[str, list[int]]:
+    state = game.state()
+    return {
+        "boards": [_skyjo_code(card) for board in state["boards"] for card in board],
+        "face_up": [int(up) for row in state["face_up"] for up in row],
+        "draw_pile": [_skyjo_code(card) for card in state["draw_pile"]],
+        "discard_pile": [_skyjo_code(card) for card in state["discard_pile"]],
+        "out_of_play": [_skyjo_code(card) for card in state["out_of_play"]],
+        "hand": [_skyjo_code(state["hand"])],
+        "scores": list(state["scores"]),
+        "last_round_scores": list(state["last_round_scores"]),
+        "columns_cleared": list(state["columns_cleared"]),
+        "history": [number for event in state["history"] for number in event],
+        **{
+            name: [int(state[name])]
+            for name in (
+                "hand_source",
+                "to_play",
+                "phase",
+                "ender",
+                "starter",
+                "round",
+                "decisions",
+                "round_decisions",
+                "turns",
+                "reshuffled",
+                "clear_column",
+                "done",
+                "truncated",
+            )
+        },
+    }
+
+
+def _skyjo_cards(fields: dict[str, list[int]]) -> list[int]:
+    places = ("boards", "draw_pile", "discard_pile", "out_of_play", "hand")
+    return sorted(card for place in places for card in fields[place] if card)
+
+
+def _skyjo_hidden(fields: dict[str, list[int]]) -> list[int]:
+    return [card for card, up in zip(fields["boards"], fields["face_up"], strict=True) if card and not up]
+
+
+_FEW_VALUES = [0, 31, 31, 31, 31, 31] + [0] * 9
+_SMALL_DECK = [1, 1, 2] + [2] * 11 + [0]
+
+SKYJO = Case(
+    game="skyjo",
+    players=(2, 3, 4, 5, 6, 7, 8),
+    rules={
+        "official": {},
+        "summary": {"preset": "summary"},
+        "skynet": {"preset": "skynet"},
+        "reichel": {"preset": "reichel"},
+        "chosen": {"setup": "chosen", "initial_reveals": 3, "round_reward": 0.5, "time_penalty": 0.01},
+        "chosen_seat_0": {
+            "setup": "chosen",
+            "next_starter": "seat_0",
+            "initial_scores": "uniform",
+            "target": 60,
+        },
+        "voluntary": {"clearing": "voluntary", "deck": _FEW_VALUES, "target": 20},
+        "voluntary_out": {
+            "clearing": "voluntary",
+            "cleared_cards": "out_of_play",
+            "deck": _FEW_VALUES,
+            "clear_on_final_reveal": False,
+            "max_decisions": 301,
+        },
+        "few_values": {"deck": _FEW_VALUES, "target": 30, "round_reward": -1.0, "max_decisions": 1000},
+        "capped": {"max_decisions": 37, "ender_penalty": "off", "round_reward": 2.0, "initial_reveals": 0},
+        "many_reveals": {
+            "initial_reveals": 11,
+            "deck": _FEW_VALUES,
+            "penalty_on_nonpositive": True,
+            "target": 9,
+        },
+    },
+    oracle=lambda rules, players, seed, deal, episode: skyjo.Skyjo(rules, players, seed, deal, episode),
+    fields=_skyjo_fields,
+    conserved=_skyjo_cards,
+    hidden=_skyjo_hidden,
+)
+
+# Two players and 26 cards: the draw pile holds one card, so that every other draw reshuffles.
+SKYJO_RESHUFFLES: Rules = {"deck": _SMALL_DECK, "max_decisions": 400}
+
+CASES = [SKYJO]
+SETTINGS = [(case, rules, players) for case in CASES for rules in case.rules for players in case.players]
+
+
+def setting_name(setting: Any) -> str:
+    """A readable name for a parametrised (case, rules, players)."""
+    case, rules, players = setting
+    return f"{case.game}-{rules}-{players}"

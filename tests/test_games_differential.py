@@ -1,0 +1,95 @@
+"""Every game against its independent oracle: same deals, same actions, all compared after each step."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import env
+from tests.cases import SETTINGS, SKYJO, SKYJO_RESHUFFLES, Case, Rules, setting_name
+
+
+def compare(case: Case, tables: env.VecEnv, oracles: dict[int, Any], cards: list[Any]) -> None:
+    """Complete state, legality, standing, conservation, and the observation and belief of every seat."""
+    rows = [tables.observe(seat) for seat in range(tables.num_players)]
+    beliefs = [tables.unseen_counts(seat) for seat in range(tables.num_players)]
+    for i, oracle in oracles.items():
+        state = tables.inspect(i)
+        assert state == case.fields(oracle), f"table {i}"
+        assert case.conserved(state) == cards[i]
+        assert np.flatnonzero(tables.legal[i]).tolist() == sorted(oracle.legal())
+        assert (tables.to_play[i], tables.phase[i]) == (oracle.to_play, oracle.phase)
+        assert (tables.done[i], tables.truncated[i]) == (oracle.done, oracle.truncated)
+        assert tables.scores[i].tolist() == oracle.scores
+        assert tables.ranks[i].tolist() == oracle.ranks()
+        assert tables.rewards[i].tolist() == pytest.approx(oracle.rewards, abs=1e-6)
+        assert tables.obs[i].tolist() == rows[oracle.to_play][i].tolist()
+        for seat in range(tables.num_players):
+            assert rows[seat][i].tolist() == oracle.observe(seat), f"table {i}, seat {seat}"
+            assert beliefs[seat][i].tolist() == oracle.unseen_counts(seat), f"table {i}, seat {seat}"
+
+
+def run(case: Case, rules: Rules, players: int, matches: int, seed: int) -> int:
+    """Plays whole episodes, half at random and half by bots; returns the number of decisions compared."""
+    tables = env.make(case.game, matches, players, rules, seed, auto_reset=False)
+    oracles = [case.oracle(rules, players, seed, i, 0) for i in range(matches)]
+    cards = [case.conserved(tables.inspect(i)) for i in range(matches)]
+    chance = random.Random(seed)
+    bots = [tables.bot(chance.choice(list(tables.bots)), epsilon=0.2) for _ in range(players)]
+    compare(case, tables, dict(enumerate(oracles)), cards)
+    decisions = 0
+    while not tables.done.all():
+        actions = tables.bot_actions(bots, seed)
+        actions[::2] = tables.sample_actions(seed)[::2]
+        tables.step(actions)
+        acting = {i: oracles[i] for i in np.flatnonzero(actions != env.SKIP)}
+        for i, oracle in acting.items():
+            oracle.step(int(actions[i]))
+        compare(case, tables, acting, cards)
+        decisions += len(acting)
+    return decisions
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=setting_name)
+def test_game_agrees_with_its_oracle(setting: tuple[Case, str, int]) -> None:
+    case, name, players = setting
+    assert run(case, case.rules[name], players, matches=3, seed=players) > 0
+
+
+def test_reshuffles_agree_with_the_oracle() -> None:
+    tables = env.make("skyjo", 8, 2, SKYJO_RESHUFFLES, seed=5)
+    tables.random_steps(100)
+    assert any(tables.inspect(i)["reshuffled"] == [1] for i in range(8))
+    run(SKYJO, SKYJO_RESHUFFLES, 2, matches=8, seed=5)
+
+
+def test_later_episodes_agree_with_the_oracle() -> None:
+    """Automatic resets go on to the next episode of the same deal, and report the one that ended."""
+    tables = env.make("skyjo", 2, 3, {"target": 30}, seed=9)
+    episodes = [0, 0]
+    oracles = [SKYJO.oracle({"target": 30}, 3, 9, i, 0) for i in range(2)]
+    while min(episodes) < 3:
+        actions = tables.sample_actions(1)
+        tables.step(actions)
+        for i, oracle in enumerate(oracles):
+            oracle.step(int(actions[i]))
+            assert tables.scores[i].tolist() == oracle.scores
+            assert tables.done[i] == oracle.done
+            if oracle.done:
+                episodes[i] += 1
+                oracles[i] = SKYJO.oracle({"target": 30}, 3, 9, i, episodes[i])
+            assert tables.inspect(i) == SKYJO.fields(oracles[i])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_a_million_decisions_agree_with_the_oracle(part: int) -> None:
+    decisions = 0
+    seed = 1000 + part
+    while decisions < 250_000:
+        case, name, players = SETTINGS[seed % len(SETTINGS)]
+        decisions += run(case, case.rules[name], players, matches=8, seed=seed)
+        seed += 5  # prime to the number of parts and settings, so that the parts cover them all

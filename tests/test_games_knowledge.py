@@ -1,0 +1,171 @@
+"""Who knows what: observations never depend on hidden facts, and beliefs are the exact posterior."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import env
+from tests.cases import SETTINGS, SKYJO_RESHUFFLES, Case, setting_name
+
+
+def positions(case: Case, name: str, players: int, count: int = 48) -> env.VecEnv:
+    """Tables stopped at very different moments."""
+    tables = env.make(case.game, count, players, case.rules[name], seed=players, auto_reset=False)
+    for moment in range(60):
+        actions = tables.sample_actions(3)
+        actions[np.arange(count) < moment] = env.SKIP  # table i stops after i steps
+        tables.step(actions)
+    return tables
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=setting_name)
+def test_observations_do_not_depend_on_what_a_seat_cannot_know(setting: tuple[Case, str, int]) -> None:
+    case, name, players = setting
+    tables = positions(case, name, players)
+    other = env.make(case.game, tables.num_envs, players, case.rules[name], auto_reset=False)
+    changed, many = 0, 0
+    for seat in range(players):
+        for resample in range(2):
+            other.copy_from(tables, range(tables.num_envs))
+            before = other.observe(seat).tobytes()
+            counts = other.unseen_counts(seat).tobytes()
+            text = [other.render(i, seat) for i in range(other.num_envs)]
+            other.determinize(seat, seed=resample)
+            assert other.observe(seat).tobytes() == before
+            assert other.unseen_counts(seat).tobytes() == counts
+            assert [other.render(i, seat) for i in range(other.num_envs)] == text
+            for i in range(other.num_envs):
+                real, imagined = tables.inspect(i), other.inspect(i)
+                assert case.conserved(real) == case.conserved(imagined)
+                if len(set(case.hidden(real))) > 1:
+                    many += 1
+                    changed += case.hidden(real) != case.hidden(imagined)
+    assert changed > 0.3 * many > 0, "determinize hardly changed anything"
+
+
+def test_every_phase_is_met_with_every_seat_as_observer() -> None:
+    """The leak test above stops at every phase, seen by its mover and by others."""
+    met = set()
+    for case, name, players in SETTINGS:
+        tables = positions(case, name, players)
+        for phase, mover, over in zip(tables.phase, tables.to_play, tables.done, strict=True):
+            met |= {(case.game, int(phase), seat == mover) for seat in range(players) if not over}
+    games = {case.game: env.make(case.game).num_phases for case, _, _ in SETTINGS}
+    assert met == {
+        (game, p, own) for game, phases in games.items() for p in range(phases) for own in (True, False)
+    }
+
+
+def test_the_drawn_card_is_seen_by_its_holder_alone() -> None:
+    tables = env.make("skyjo", 64, 3, seed=1)
+    tables.step(np.zeros(64, np.int64))
+    hands = np.array([tables.inspect(i)["hand"][0] for i in range(64)])
+    where = next(g for g in tables.groups if g.name == "decision").offset + 1
+    for seat in range(3):
+        seen = tables.observe(seat)[:, where]
+        own = tables.to_play == seat
+        assert (seen[own] == hands[own]).all()
+        assert (seen[~own] == 16).all()
+
+
+def hidden_cards(tables: env.VecEnv) -> np.ndarray:
+    """[N, cells] card codes of the face-down cells that all tables share."""
+    rows = []
+    for i in range(tables.num_envs):
+        state = tables.inspect(i)
+        rows.append([c for c, up in zip(state["boards"], state["face_up"], strict=True) if c and not up])
+    return np.array(rows)
+
+
+def chi_square(observed: np.ndarray, weights: np.ndarray) -> float:
+    """p value of counts against weights, over the kinds that are possible; impossible ones must not occur."""
+    assert observed[weights == 0].sum() == 0
+    expected = weights[weights > 0] / weights.sum() * observed.sum()
+    if len(expected) == 1:
+        return 1.0
+    return float(stats.chisquare(observed[weights > 0], expected).pvalue)
+
+
+@pytest.mark.parametrize("rules", ["official", "reshuffles"])
+def test_determinize_samples_the_hypergeometric_posterior(rules: str) -> None:
+    """Single cells, pairs of cells, the next deck card and the opponent's drawn card; several moments."""
+    copies, pvalues = 8000, []
+    options = {} if rules == "official" else SKYJO_RESHUFFLES
+    start = env.make("skyjo", 1, 2, options, seed=3, auto_reset=False)
+    samples = env.make("skyjo", copies, 2, options, auto_reset=False)
+    moments = 0
+    for step in range(60):
+        start.step(start.sample_actions(4))
+        if start.done[0] or step % 6:
+            continue
+        moments += 1
+        for seat in (0, 1):
+            samples.copy_from(start, [0] * copies)
+            samples.determinize(seat, seed=step)
+            grid, deck = samples.unseen_counts(seat)[0]
+            cards = hidden_cards(samples)
+            single = np.array([(cards[:, 0] == code).sum() for code in range(1, 16)])
+            pvalues.append(chi_square(single, grid))
+            if cards.shape[1] > 1:
+                joint = np.zeros((15, 15), int)
+                np.add.at(joint, (cards[:, 0] - 1, cards[:, -1] - 1), 1)
+                weights = np.outer(grid, grid) - np.diag(grid)
+                pvalues.append(chi_square(joint.ravel(), weights.ravel()))
+            phase, mover = start.phase[0], start.to_play[0]
+            if phase == 0 or (phase == 1 and mover != seat):  # the next deck card; a card drawn by the other
+                if phase == 0:
+                    samples.step(np.zeros(copies, np.int64))
+                hands = np.array([samples.inspect(i)["hand"][0] for i in range(copies)])
+                pvalues.append(chi_square(np.array([(hands == code).sum() for code in range(1, 16)]), deck))
+    assert moments >= 5
+    assert len(pvalues) > 10
+    assert min(pvalues) > 1e-3 / len(pvalues), pvalues
+    assert stats.kstest(pvalues, "uniform").pvalue > 1e-4  # neither too bad nor too good
+
+
+def test_counts_are_the_posterior_given_everything_a_seat_has_seen() -> None:
+    """By rejection: of many deals, those that look the same to seat 0 all along have hidden cards as counted.
+
+    A deck of 28 cards with two values makes the match of whole histories likely enough, and has the discard
+    pile reshuffled at the fourth draw, after which face-down cards and draw pile are different pools.
+    """
+    deck = [0] * 15
+    deck[3], deck[7] = 16, 12
+    rules = {
+        "deck": deck,
+        "setup": "chosen",
+        "initial_reveals": 1,
+        "next_starter": "seat_0",
+        "episode": "round",
+        "cleared_cards": "out_of_play",
+    }
+    tables = env.make("skyjo", 300_000, 2, rules, seed=8, auto_reset=False)
+    # Reveal one each; then four turns of draw, discard, turn over.
+    script = [4, 5, 0, 3, 6, 0, 3, 6, 0, 3, 7, 0, 3, 7]
+    alike = np.ones(tables.num_envs, bool)
+    tested = defaultdict(int)
+    for action in script:
+        actions = np.where(alike & tables.legal[:, action], action, env.SKIP)
+        tables.step(actions)
+        rows = tables.observe(0)
+        alike &= (actions != env.SKIP) & (rows == rows[np.flatnonzero(alike)[0]]).all(axis=1)
+        chosen = np.flatnonzero(alike)
+        grid, deck_pool = tables.unseen_counts(0)[chosen[0]]
+        states = [tables.inspect(int(i)) for i in chosen[:4000]]
+        reshuffled = bool(states[0]["reshuffled"][0])
+        first = np.array(
+            [next(c for c, up in zip(s["boards"], s["face_up"], strict=True) if not up) for s in states]
+        )
+        pairs = [("grid", first, grid)]
+        if states[0]["hand"][0] and states[0]["to_play"][0] == 1:
+            pairs.append(("hand", np.array([s["hand"][0] for s in states]), deck_pool))
+        for name, cards, weights in pairs:
+            observed = np.array([(cards == code).sum() for code in range(1, 16)])
+            assert len(cards) > 100
+            assert chi_square(observed, weights) > 1e-5, (action, name)
+            tested[name, reshuffled] += 1
+    assert set(tested) == {(place, after) for place in ("grid", "hand") for after in (False, True)}

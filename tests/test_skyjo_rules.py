@@ -1,0 +1,142 @@
+"""Skyjo's options and presets: every one changes play, and impossible ones are refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import env
+from tests.cases import SKYJO
+
+FEW_VALUES = [0, 31, 31, 31, 31, 31] + [0] * 9
+
+# Each option: a value other than the default, and a setting in which the difference shows.
+CHANGES: list[tuple[str, Any, dict[str, Any]]] = [
+    ("setup", "chosen", {}),
+    ("initial_reveals", 1, {}),
+    ("ender_penalty", "off", {}),
+    ("penalty_on_nonpositive", True, {"deck": [20, 30, 31, 31] + [0] * 11, "max_decisions": 500}),
+    ("cleared_cards", "out_of_play", {"deck": FEW_VALUES}),
+    ("clear_on_final_reveal", False, {"deck": FEW_VALUES}),
+    ("clearing", "voluntary", {"deck": FEW_VALUES}),
+    ("next_starter", "highest_sum", {}),
+    ("next_starter", "seat_0", {}),
+    ("episode", "round", {}),
+    ("target", 40, {}),
+    ("initial_scores", "uniform", {}),
+    ("deck", [10] * 15, {}),
+    ("max_decisions", 20, {}),
+    ("round_reward", 0.5, {}),
+    ("time_penalty", 0.1, {}),
+]
+
+
+def trace(rules: dict[str, Any]) -> list[bytes]:
+    """Everything that random play shows over some episodes."""
+    tables = env.make("skyjo", 64, 3, rules, seed=4)
+    steps = []
+    for _ in range(600):
+        tables.step(tables.sample_actions(8))
+        steps += [
+            tables.obs.tobytes(),
+            tables.rewards.tobytes(),
+            tables.scores.tobytes(),
+            tables.done.tobytes(),
+        ]
+    return steps
+
+
+@pytest.mark.parametrize(("option", "value", "setting"), CHANGES, ids=lambda x: str(x)[:24])
+def test_every_option_changes_play(option: str, value: Any, setting: dict[str, Any]) -> None:
+    assert env.make("skyjo", rules={**setting, option: value}).rules[option] == value
+    assert trace(setting) != trace({**setting, option: value})
+
+
+def test_no_option_is_left_out_above() -> None:
+    assert {option for option, _, _ in CHANGES} == set(env.make("skyjo").rules)
+
+
+@pytest.mark.parametrize("preset", ["official", "summary", "skynet", "reichel"])
+def test_presets_are_what_the_page_says(preset: str) -> None:
+    official = env.make("skyjo").rules
+    summary = {
+        "cleared_cards": "out_of_play",
+        "penalty_on_nonpositive": True,
+        "clear_on_final_reveal": False,
+        "next_starter": "highest_sum",
+    }
+    reichel = {
+        "episode": "round",
+        "ender_penalty": "off",
+        "cleared_cards": "out_of_play",
+        "clear_on_final_reveal": False,
+        "next_starter": "seat_0",
+        "max_decisions": 1500,
+    }
+    changes = {"official": {}, "summary": summary, "skynet": summary, "reichel": reichel}
+    assert env.make("skyjo", rules=preset).rules == {**official, **changes[preset]}
+
+
+@pytest.mark.parametrize(
+    ("players", "rules", "message"),
+    [
+        (2, {"deck": [1] * 15}, "rule 'deck': expected between 26 .* got 15"),
+        (8, {"deck": [6] * 15}, "rule 'deck': expected between 98 .* got 90"),
+        (2, {"deck": [31] * 15}, "rule 'deck': .* and 160 cards in all, got 465"),
+        (2, {"deck": [10] * 14}, r"rule 'deck': expected 15 integers from 0 to 31, got \[10"),
+        (2, {"deck": [-1] + [10] * 14}, "rule 'deck': expected 15 integers"),
+        (2, {"deck": [31, 31, 31] + [0] * 12, "max_decisions": 0}, "rule 'deck': expected a positive sum"),
+        (2, {"initial_reveals": 12}, "rule 'initial_reveals': expected an integer from 0 to 11, got 12"),
+        (2, {"clearing": "voluntary", "initial_reveals": 3}, "rule 'initial_reveals': expected at most 2"),
+        (2, {"setup": "sometimes"}, "rule 'setup': expected one of random, chosen, got 'sometimes'"),
+        (2, {"penalty_on_nonpositive": 1}, "rule 'penalty_on_nonpositive': expected true or false, got 1"),
+        (2, {"target": 0}, "rule 'target': expected an integer from 1 to 1000, got 0"),
+        (2, {"target": 10.5}, "rule 'target': expected an integer"),
+        (2, {"round_reward": float("nan")}, "rule 'round_reward': expected a number"),
+        (2, {"max_decisions": -1}, "rule 'max_decisions': expected an integer from 0"),
+    ],
+)
+def test_impossible_rule_sets_are_refused_by_name(players: int, rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        env.make("skyjo", 1, players, rules)
+
+
+def test_a_tie_shares_the_win() -> None:
+    """Looked for among many short games; three seats, so that two winners leave a loser."""
+    tables = env.make("skyjo", 4000, 3, {"episode": "round"}, seed=1, auto_reset=False)
+    final = np.zeros_like(tables.rewards)
+    while not tables.done.all():
+        tables.step(tables.sample_actions(3))
+        final += tables.rewards
+    shared = (tables.ranks == 1).sum(1) == 2
+    assert shared.any()
+    assert (np.sort(final[shared], axis=1) == [-1, 0.5, 0.5]).all()
+    assert (np.sort(final[~shared], axis=1) == [-1, -1, 1]).all()
+
+
+def test_round_rewards_add_up_to_zero_and_the_time_penalty_is_the_movers() -> None:
+    rules = {"round_reward": 1.0, "time_penalty": 0.125, "max_decisions": 60}
+    tables = env.make("skyjo", 256, 4, rules, seed=1)
+    for _ in range(59):
+        mover = tables.to_play.copy()
+        tables.step(tables.sample_actions(1))
+        assert tables.rewards.sum(1) == pytest.approx(np.full(256, -0.125), abs=1e-5)
+        quiet = (tables.rewards != 0).sum(1) == 1
+        assert (tables.rewards[quiet, mover[quiet]] == -0.125).all()
+    tables.step(tables.sample_actions(1))
+    assert tables.truncated.all()
+    assert tables.rewards.min(1) == pytest.approx(np.full(256, -0.125)), (
+        "truncation pays neither round nor win"
+    )
+
+
+def test_cards_are_conserved_at_every_step() -> None:
+    for players in SKYJO.players:
+        for rules in SKYJO.rules.values():
+            tables = env.make("skyjo", 4, players, rules, seed=2)
+            cards = SKYJO.conserved(tables.inspect(0))
+            for _ in range(120):
+                tables.step(tables.sample_actions(1))
+                assert all(SKYJO.conserved(tables.inspect(i)) == cards for i in range(4))

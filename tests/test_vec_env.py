@@ -1,0 +1,340 @@
+"""VecEnv: determinism, buffers, automatic reset, saved states and errors, for every game."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import env
+from tests.cases import CASES, Case
+
+per_game = pytest.mark.parametrize("case", CASES, ids=lambda case: case.game)
+
+BUFFERS = ("obs", "legal", "to_play", "phase", "rewards", "scores", "ranks", "done", "truncated", "stats")
+
+
+def snapshot(tables: env.VecEnv, rows: slice = slice(None)) -> list[bytes]:
+    """The bytes of every buffer."""
+    return [getattr(tables, name)[rows].tobytes() for name in BUFFERS]
+
+
+def record(tables: env.VecEnv, steps: int, rows: slice = slice(None)) -> list[list[bytes]]:
+    """The bytes of every buffer after each of some random steps."""
+    history = [snapshot(tables, rows)]
+    for _ in range(steps):
+        tables.step(tables.sample_actions(seed=5))
+        history.append(snapshot(tables, rows))
+    return history
+
+
+# ------------------------------------------------------------------------------------------- determinism
+
+
+@per_game
+def test_same_key_same_game_whatever_the_batch_and_threads(case: Case) -> None:
+    """Longer than an episode, so that automatic resets are in it."""
+    for players in case.players:
+        alone = record(env.make(case.game, 1, players, seed=3), 400)
+        crowd = record(env.make(case.game, 33, players, seed=3, threads=1), 400, slice(0, 1))
+        threads = record(env.make(case.game, 70, players, seed=3, threads=3), 400, slice(0, 1))
+        assert alone == crowd == threads
+
+
+@per_game
+def test_a_table_of_a_batch_is_the_deal_of_its_number(case: Case) -> None:
+    tables = env.make(case.game, 5, seed=3)
+    single = env.make(case.game, 1, seed=99)
+    single.reset(seed=3, deals=[4])
+    assert record(tables, 50, slice(4, 5)) == record(single, 50)
+
+
+@per_game
+def test_other_seeds_deals_and_episodes_are_other_games(case: Case) -> None:
+    tables = env.make(case.game, 64, seed=0)
+    other = env.make(case.game, 64, seed=1)
+    starts = {row.tobytes() for row in np.concatenate([tables.obs, other.obs])}
+    first = tables.obs.copy()
+    tables.random_steps(2000)
+    starts |= {row.tobytes() for row in first}
+    assert len(starts) == 128
+
+
+@per_game
+def test_core_steps_equal_python_steps(case: Case) -> None:
+    """random_steps, with and without writing buffers, is sample_actions and step."""
+    by_hand, inside, silent = (env.make(case.game, 16, seed=2) for _ in range(3))
+    for _ in range(300):
+        by_hand.step(by_hand.sample_actions(seed=5))
+    inside.random_steps(300, seed=5)
+    silent.random_steps(300, seed=5, write=False)
+    assert snapshot(by_hand) == snapshot(inside)
+    assert [by_hand.save(i) for i in range(16)] == [silent.save(i) for i in range(16)]
+
+
+@per_game
+def test_play_equals_stepping_with_bots(case: Case) -> None:
+    """Whole games inside the core equal driving the batch with bot_actions, for any thread count."""
+    for players in case.players[:2]:
+        tables = env.make(case.game, 20, players, seed=7, auto_reset=False)
+        bots = [
+            tables.bot(list(tables.bots)[seat % len(tables.bots)], epsilon=0.1) for seat in range(players)
+        ]
+        while not tables.done.all():
+            tables.step(tables.bot_actions(bots, seed=4))
+        for threads in (1, 2):
+            played = env.make(case.game, 1, players, seed=7, threads=threads).play(bots, 20, seed=4)
+            assert (played.scores == tables.scores).all()
+            assert (played.truncated == tables.truncated).all()
+            assert (np.stack(list(played.stats.values()), 1) == tables.stats).all()
+
+
+# --------------------------------------------------------------------------------- buffers and description
+
+
+@per_game
+def test_caller_owned_buffers_are_written_in_place(case: Case) -> None:
+    plain = env.make(case.game, 8, seed=1)
+    big = np.full((20, plain.width), -7, np.int16)
+    rewards = np.full((8, 2), -7, np.float32)
+    tables = env.make(case.game, 8, seed=1, buffers={"obs": big[4:12], "rewards": rewards})
+    assert tables.rewards is rewards
+    for _ in range(50):
+        plain.step(plain.sample_actions(1))
+        tables.step(tables.sample_actions(1))
+    assert (big[4:12] == plain.obs).all()
+    assert (rewards == plain.rewards).all()
+    assert (np.delete(big, range(4, 12), axis=0) == -7).all(), "nothing outside the buffer is touched"
+
+
+@per_game
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        (
+            "obs",
+            np.zeros((8, 3), np.int16),
+            r"obs: expected a contiguous int16 array of shape \(8, \d+\), got int16",
+        ),
+        ("legal", np.zeros((8, 16), np.float32), "legal: expected a contiguous bool array"),
+        ("done", np.zeros(16, np.bool_)[::2], "got non-contiguous bool of shape"),
+        ("actions", np.zeros(8, np.int64), "no buffer is called 'actions'"),
+        ("phase", [0] * 8, "phase: expected a writable array"),
+    ],
+)
+def test_wrong_buffers_are_refused(case: Case, name: str, array: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        env.make(case.game, 8, buffers={name: array})
+
+
+@per_game
+def test_read_only_buffers_are_refused(case: Case) -> None:
+    array = np.zeros((8, 2), np.float32)
+    array.setflags(write=False)
+    with pytest.raises(ValueError, match="rewards: expected a writable array"):
+        env.make(case.game, 8, buffers={"rewards": array})
+
+
+@per_game
+@pytest.mark.parametrize("counts", [True, False])
+def test_observations_stay_within_their_spec(case: Case, counts: bool) -> None:
+    for players in case.players:
+        tables = env.make(case.game, 64, players, seed=1, counts=counts)
+        assert (
+            tables.groups[-1].offset + tables.groups[-1].count * len(tables.groups[-1].fields) == tables.width
+        )
+        assert ("counts" in [group.name for group in tables.groups]) == counts
+        limit = np.concatenate([np.tile([f.vocabulary for f in g.fields], g.count) for g in tables.groups])
+        for _ in range(300):
+            tables.step(tables.sample_actions(2))
+            assert (tables.obs >= 0).all()
+            assert (tables.obs < limit).all()
+
+
+@per_game
+def test_counts_are_the_last_tokens_and_change_nothing_else(case: Case) -> None:
+    with_counts = env.make(case.game, 8, seed=1)
+    without = env.make(case.game, 8, seed=1, counts=False)
+    for _ in range(100):
+        assert (with_counts.obs[:, : without.width] == without.obs).all()
+        seats = with_counts.to_play
+        assert (with_counts.obs[:, without.width :] == with_counts.unseen_counts(seats).reshape(8, -1)).all()
+        with_counts.step(with_counts.sample_actions(1))
+        without.step(without.sample_actions(1))
+
+
+@per_game
+def test_phase_table_covers_play(case: Case) -> None:
+    """Every action that is legal in a phase is possible there by the table."""
+    for rules in case.rules.values():
+        tables = env.make(case.game, 32, rules=rules, seed=1)
+        table = np.array([[rule.possible for rule in row] for row in tables.info.phase_table])
+        for _ in range(200):
+            over = ~tables.legal.any(axis=1)
+            assert (table[tables.phase] | ~tables.legal | over[:, None]).all()
+            tables.step(tables.sample_actions(2))
+
+
+@per_game
+def test_rewards_sum_up_over_an_episode(case: Case) -> None:
+    """Winners share +1, everybody else pays 1, for every number of players; a skipped table earns nothing."""
+    for players in case.players:
+        tables = env.make(case.game, 40, players, seed=6, auto_reset=False)
+        earned = np.zeros((40, players), np.float32)
+        while not tables.done.all():
+            tables.step(tables.sample_actions(3))
+            earned += tables.rewards
+        best = tables.ranks == 1
+        expected = np.where(best, 1 / best.sum(1, keepdims=True), -1)
+        assert earned[~tables.truncated] == pytest.approx(expected[~tables.truncated], abs=1e-5)
+
+
+# ----------------------------------------------------------------------------------------------- errors
+
+
+@per_game
+def test_an_illegal_action_names_the_table_and_moves_nothing(case: Case) -> None:
+    tables = env.make(case.game, 6, seed=1, threads=2)
+    tables.random_steps(17)
+    before, states = snapshot(tables), [tables.save(i) for i in range(6)]
+    for wrong in (np.flatnonzero(~tables.legal[4])[0], 64, -2, 2**40):
+        actions = tables.sample_actions(1)
+        actions[4] = wrong
+        with pytest.raises(ValueError, match=f"table 4: illegal action {wrong}.* in phase .*legal:"):
+            tables.step(actions)
+        assert snapshot(tables) == before
+        assert [tables.save(i) for i in range(6)] == states
+
+
+@per_game
+def test_a_finished_table_accepts_only_skip(case: Case) -> None:
+    tables = env.make(case.game, 2, seed=1, auto_reset=False)
+    while not tables.done[1]:
+        actions = tables.sample_actions(1)
+        actions[0] = env.SKIP
+        tables.step(actions)
+    assert not tables.legal[1].any()
+    actions = tables.sample_actions(1)
+    assert actions[1] == env.SKIP
+    tables.step(actions)
+    actions[:] = [env.SKIP, 0]
+    with pytest.raises(ValueError, match="table 1: the game is over"):
+        tables.step(actions)
+    tables.reset(tables=[1], deals=[77])
+    assert not tables.done[1]
+    assert tables.legal[1].any()
+
+
+@per_game
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        (
+            np.zeros(3, np.int64),
+            r"actions: expected a contiguous int64 array of shape \(4,\), got int64 of shape \(3,\)",
+        ),
+        (np.zeros((4, 1), np.int64), r"got int64 of shape \(4, 1\)"),
+        (np.zeros(4, np.float32), "got float32"),
+        (np.zeros(8, np.int64)[::2], "got non-contiguous int64"),
+    ],
+)
+def test_wrong_actions_arrays_are_refused(case: Case, actions: NDArray[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        env.make(case.game, 4).step(actions)
+
+
+@per_game
+def test_int32_actions_and_lists_work(case: Case) -> None:
+    tables, other, third = (env.make(case.game, 4, seed=1) for _ in range(3))
+    actions = tables.sample_actions(1)
+    tables.step(actions)
+    other.step(actions.astype(np.int32))
+    third.step(actions.tolist())
+    assert snapshot(tables) == snapshot(other) == snapshot(third)
+
+
+@per_game
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_envs": 0}, "num_envs: expected 1 to"),
+        ({"num_players": 1}, "num_players: expected 2 to"),
+        ({"threads": 0}, "threads: expected 1 to"),
+        ({"seed": -1}, "seed: expected 0 to"),
+        ({"rules": "nonsense"}, "rule 'preset': expected one of official .*got 'nonsense'"),
+        ({"rules": {"nonsense": 1}}, "rule 'nonsense': expected one of .* got an unknown option"),
+        ({"rules": {"target": None}}, "rule 'target': expected .* got None"),
+        ({"rules": {"target": "many"}}, "rule 'target': expected an integer"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(case: Case, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        env.make(case.game, **arguments)
+
+
+def test_an_unknown_game_is_refused() -> None:
+    with pytest.raises(ValueError, match="no game is called 'chess'; there are: skyjo"):
+        env.make("chess")
+
+
+@per_game
+def test_bad_tables_and_seats_are_refused(case: Case) -> None:
+    tables = env.make(case.game, 4)
+    with pytest.raises(IndexError, match="table 4: expected 0 to 3"):
+        tables.reset(tables=[4])
+    with pytest.raises(ValueError, match="deals: expected 4, got 2"):
+        tables.reset(deals=[0, 1])
+    with pytest.raises(ValueError, match="seat 2: expected 0 to 1"):
+        tables.observe(2)
+    with pytest.raises(IndexError, match="table 3: seat -1, expected 0 to 1"):
+        tables.observe(np.array([0, 0, 0, -1], np.int8))
+    with pytest.raises(ValueError, match=r"rows: expected 4, got 1"):
+        tables.copy_from(env.make(case.game, 4), [0])
+    with pytest.raises(ValueError, match="same game with the same rules and number of players"):
+        tables.copy_from(env.make(case.game, 4, 3), [0] * 4)
+
+
+# --------------------------------------------------------------------------------------------- saved states
+
+
+@per_game
+def test_saved_states_go_on_as_the_original(case: Case) -> None:
+    tables = env.make(case.game, 3, seed=1)
+    tables.random_steps(40)
+    other = env.make(case.game, 3, seed=2)
+    for i in range(3):
+        other.load(i, tables.save(i))
+    assert record(tables, 500) == record(other, 500), "automatic resets included"
+
+
+@per_game
+def test_corrupt_or_foreign_states_are_refused(case: Case) -> None:
+    tables = env.make(case.game, 1, seed=1)
+    tables.random_steps(30)
+    blob = tables.save(0)
+    for at in range(0, len(blob), 7):
+        broken = blob[:at] + bytes([blob[at] ^ 1]) + blob[at + 1 :]
+        with pytest.raises(ValueError, match="saved state refused"):
+            tables.load(0, broken)
+    for wrong, message in ((b"", "expected .* bytes, got 0"), (blob + b"x", "bytes"), (blob[:-1], "bytes")):
+        with pytest.raises(ValueError, match=message):
+            tables.load(0, wrong)
+    assert tables.save(0) == blob
+    with pytest.raises(ValueError, match="it has 2 players, this environment 3"):
+        env.make(case.game, 1, 3).load(0, blob)
+    with pytest.raises(ValueError, match="other rules"):
+        env.make(case.game, 1, 2, {"target": 77}).load(0, blob)
+
+
+@per_game
+def test_copied_tables_are_independent(case: Case) -> None:
+    source = env.make(case.game, 4, seed=1)
+    source.random_steps(25)
+    copy = env.make(case.game, 6, seed=9)
+    copy.copy_from(source, [3, 3, 0, 1, 2, 3])
+    assert copy.save(0) == copy.save(1) == source.save(3)
+    assert copy.obs[2].tobytes() == source.obs[0].tobytes()
+    copy.random_steps(10)
+    assert copy.save(0) != source.save(3)
