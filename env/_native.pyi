@@ -26,7 +26,20 @@ class TokenGroup:
     def fields(self) -> list[Field]: ...
 
     @property
+    def slots(self) -> bool: ...
+
+    @property
+    def per_player(self) -> bool: ...
+
+    @property
     def offset(self) -> int: ...
+
+class ActionShape:
+    @property
+    def kind(self) -> int: ...
+
+    @property
+    def slots(self) -> list[tuple[int, int]]: ...
 
 class PhaseRule:
     @property
@@ -119,6 +132,12 @@ class GameInfo:
 
     @property
     def phase_table(self) -> list[list[PhaseRule]]: ...
+
+    @property
+    def action_shapes(self) -> list[ActionShape]: ...
+
+    @property
+    def symmetric_blocks(self) -> list[list[int]]: ...
 
     @property
     def rules(self) -> list[RuleDoc]: ...

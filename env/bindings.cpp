@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "env/games.h"
+#include "native/arrays.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -16,51 +17,10 @@ using namespace nb::literals;
 namespace env {
 namespace {
 
-using Array = nb::ndarray<nb::device::cpu>;
-using Input = nb::ndarray<nb::ro, nb::device::cpu>;
-using Shape = std::vector<int64_t>;
-
-template <class T>
-const char* dtype_name() {
-  if (std::is_same_v<T, bool>) return "bool";
-  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? "float32" : "float64";
-  return sizeof(T) == 1 ? "int8" : sizeof(T) == 2 ? "int16" : sizeof(T) == 4 ? "int32" : "int64";
-}
-
-std::string describe(nb::dlpack::dtype type) {
-  const auto code = static_cast<nb::dlpack::dtype_code>(type.code);
-  const std::string bits = std::to_string(type.bits);
-  if (code == nb::dlpack::dtype_code::Bool) return "bool";
-  if (code == nb::dlpack::dtype_code::Float) return "float" + bits;
-  return (code == nb::dlpack::dtype_code::UInt ? "uint" : "int") + bits;
-}
-
-std::string describe(const Shape& shape) {
-  std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
-
-// The array's data, if it has the type and shape and lies in one piece; else an error that names all of it.
-template <class T, class A>
-auto* data_of(const A& array, const char* name, const Shape& shape) {
-  Shape got;
-  bool contiguous = true;
-  int64_t stride = 1;
-  for (size_t i = array.ndim(); i-- > 0;) {
-    got.insert(got.begin(), static_cast<int64_t>(array.shape(i)));
-    contiguous = contiguous && (array.shape(i) == 1 || array.stride(i) == stride);
-    stride *= static_cast<int64_t>(array.shape(i));
-  }
-  if (array.dtype() != nb::dtype<T>() || got != shape || !contiguous) {
-    throw std::invalid_argument(std::string(name) + ": expected a contiguous " + dtype_name<T>() +
-                                " array of shape " + describe(shape) + ", got " +
-                                (contiguous ? "" : "non-contiguous ") + describe(array.dtype()) +
-                                " of shape " + describe(got));
-  }
-  using Pointer = std::conditional_t<std::is_same_v<A, Input>, const T*, T*>;
-  return static_cast<Pointer>(array.data());
-}
+using native::Array;
+using native::data_of;
+using native::Input;
+using native::Shape;
 
 // An environment and the arrays it writes to, which it keeps alive.
 class PyEnv {
@@ -178,7 +138,12 @@ NB_MODULE(_native, m) {
       .def_ro("name", &TokenGroup::name)
       .def_ro("count", &TokenGroup::count)
       .def_ro("fields", &TokenGroup::fields)
+      .def_ro("slots", &TokenGroup::slots)
+      .def_ro("per_player", &TokenGroup::per_player)
       .def_ro("offset", &TokenGroup::offset);
+  nb::class_<ActionShape>(m, "ActionShape")
+      .def_ro("kind", &ActionShape::kind)
+      .def_ro("slots", &ActionShape::slots);
   nb::class_<PhaseRule>(m, "PhaseRule")
       .def_ro("possible", &PhaseRule::possible)
       .def_ro("next_phase", &PhaseRule::next_phase)
@@ -213,6 +178,8 @@ NB_MODULE(_native, m) {
       .def_ro("phase_names", &GameInfo::phase_names)
       .def_ro("stat_names", &GameInfo::stat_names)
       .def_ro("phase_table", &GameInfo::phase_table)
+      .def_ro("action_shapes", &GameInfo::action_shapes)
+      .def_ro("symmetric_blocks", &GameInfo::symmetric_blocks)
       .def_ro("rules", &GameInfo::rules)
       .def_ro("presets", &GameInfo::presets)
       .def_ro("bots", &GameInfo::bots)

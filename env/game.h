@@ -26,6 +26,9 @@
 //               static std::string action_name(int action), phase_name(int phase)
 //   description static ObservationSpec observation(int players, bool counts)
 //               static PhaseRule phase_rule(int phase, int action)
+//               static ActionShape action_shape(int action)
+//               static std::vector<std::vector<int>> symmetric_blocks()  of a player's slots: blocks may trade places,
+//                                                                        and so may the slots of a block
 //               static std::vector<std::string> stat_names(int players)
 //
 // All randomness of a game comes from `rng`, keyed by (seed, deal, episode); `decisions` counts the steps of the
@@ -33,6 +36,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -40,9 +44,14 @@
 #include <variant>
 #include <vector>
 
-#include "env/rng.h"
+#include "native/rng.h"
 
 namespace env {
+
+using native::kGamma;
+using native::make_key;
+using native::mix;
+using native::Rng;
 
 // Observations are rows of int16: groups of tokens, each a contiguous block [count, fields.size()].
 struct Field {
@@ -54,6 +63,9 @@ struct TokenGroup {
   std::string name;
   int count;
   std::vector<Field> fields;
+  // Slots are the places that actions are aimed at and that a structured latent keeps apart. They are numbered
+  // through all slot groups, in order. The tokens of a per-player group stand seat by seat from the observer's.
+  bool slots = false, per_player = false;
   int offset = 0;  // of the block in the row; filled in by ObservationSpec
 };
 
@@ -67,6 +79,13 @@ struct ObservationSpec {
       width += group.count * static_cast<int>(group.fields.size());
     }
   }
+};
+
+// What an action is about: its kind, and the slots it may change, each with the role it has in that. Actions of one
+// kind differ in their slots only. Seats are relative: slots of the mover come first.
+struct ActionShape {
+  int kind = 0;
+  std::vector<std::pair<int, int>> slots;  // (slot, role)
 };
 
 // What normally follows an action, for search inside a learned model, where the real rules are unknown. Where
@@ -94,7 +113,11 @@ inline std::string to_text(const RuleValue& value) {
   struct {
     std::string operator()(bool v) const { return v ? "true" : "false"; }
     std::string operator()(int64_t v) const { return std::to_string(v); }
-    std::string operator()(double v) const { return std::to_string(v); }
+    std::string operator()(double v) const {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.9g", v);
+      return text;
+    }
     std::string operator()(const std::string& v) const { return "'" + v + "'"; }
     std::string operator()(const std::vector<int64_t>& v) const {
       std::string text = "[";
@@ -146,7 +169,7 @@ class RuleVisitor {
   }
 
   void real(const char* name, double& field, double low, double high, const char* meaning) {
-    const std::string expected = "a number from " + std::to_string(low) + " to " + std::to_string(high);
+    const std::string expected = "a number from " + to_text(low) + " to " + to_text(high);
     if (!mine(name, field, expected, meaning)) return;
     double v;
     if (const auto* whole = std::get_if<int64_t>(&value_)) {

@@ -8,7 +8,7 @@
 
 #include "env/bots/bot.h"
 #include "env/game.h"
-#include "env/thread_pool.h"
+#include "native/thread_pool.h"
 
 namespace env {
 
@@ -36,6 +36,8 @@ struct GameInfo {
   ObservationSpec observation;
   std::vector<std::string> action_names, phase_names, stat_names;
   std::vector<std::vector<PhaseRule>> phase_table;  // [num_phases][num_actions]
+  std::vector<ActionShape> action_shapes;
+  std::vector<std::vector<int>> symmetric_blocks;
   std::vector<RuleDoc> rules;
   std::vector<std::string> presets;
   std::vector<BotDoc> bots;
@@ -361,12 +363,17 @@ class VecEnv final : public AnyVecEnv {
                   {},
                   Game::stat_names(o.num_players),
                   {},
+                  {},
+                  Game::symmetric_blocks(),
                   describe_rules(rules),
                   {},
                   Game::Bots::list(),
                   static_cast<int>(sizeof(Game))};
     for (const auto& preset : Game::Rules::presets()) info.presets.push_back(preset.first);
-    for (int a = 0; a < Game::kNumActions; ++a) info.action_names.push_back(Game::action_name(a));
+    for (int a = 0; a < Game::kNumActions; ++a) {
+      info.action_names.push_back(Game::action_name(a));
+      info.action_shapes.push_back(Game::action_shape(a));
+    }
     for (int p = 0; p < Game::kNumPhases; ++p) {
       info.phase_names.push_back(Game::phase_name(p));
       info.phase_table.emplace_back();
@@ -507,7 +514,7 @@ class VecEnv final : public AnyVecEnv {
   const typename Game::Rules rules_;
   const GameInfo info_;
   const uint64_t fingerprint_;
-  ThreadPool pool_;
+  native::ThreadPool pool_;
   std::vector<Game> tables_;
   std::vector<uint64_t> masks_;  // legal actions of every table
   std::vector<Origin> origins_;

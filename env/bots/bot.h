@@ -69,8 +69,8 @@ inline std::vector<double> bot_values(const BotDoc& doc, const BotParameters& gi
     const double low = noise ? 0 : doc.parameters[i].low, high = noise ? 1 : doc.parameters[i].high;
     if (!(value >= low && value <= high)) {
       throw std::invalid_argument("bot '" + doc.name + "', parameter '" + name +
-                                  "': expected a number from " + std::to_string(low) + " to " +
-                                  std::to_string(high) + ", got " + std::to_string(value));
+                                  "': expected a number from " + to_text(low) + " to " + to_text(high) +
+                                  ", got " + to_text(value));
     }
     if (!noise) values[i] = value;
   }

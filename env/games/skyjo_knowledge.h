@@ -7,7 +7,7 @@ namespace env {
 
 inline ObservationSpec Skyjo::observation(int players, bool counts) {
   std::vector<TokenGroup> groups = {
-      {"board", 12 * players, {{"owner", 8}, {"position", 12}, {"visibility", 3}, {"value", 16}}},
+      {"board", 12 * players, {{"owner", 8}, {"position", 12}, {"visibility", 3}, {"value", 16}}, true, true},
       {"discard", 1, {{"top", 16}, {"size", 161}}},
       {"global",
        1,
@@ -21,7 +21,7 @@ inline ObservationSpec Skyjo::observation(int players, bool counts) {
         {"ender", 9},
         {"reshuffled", 2},
         {"players", 7}}},
-      {"score", players, {{"owner", 8}, {"to_go", 256}}},
+      {"score", players, {{"owner", 8}, {"to_go", 256}}, false, true},
       {"history",
        Layout::kHistory,
        {{"actor", 9}, {"kind", 10}, {"position", 13}, {"card", 16}, {"card_out", 16}, {"source", 3}}},
@@ -152,6 +152,21 @@ inline std::string Skyjo::phase_name(int phase) {
 inline std::string Skyjo::action_name(int action) {
   static const char* names[] = {"deck", "take", "keep", "discard"};
   return action < kPosition ? names[action] : "position " + std::to_string(action - kPosition);
+}
+
+// A position concerns its cell (role 0) and the rest of the column (role 1), which may be cleared with it.
+inline ActionShape Skyjo::action_shape(int action) {
+  if (action < kPosition) return {action, {}};
+  const int cell = action - kPosition;
+  ActionShape shape{kPosition, {{cell, 0}}};
+  for (int other = cell % kColumns; other < kCells; other += kColumns) {
+    if (other != cell) shape.slots.emplace_back(other, 1);
+  }
+  return shape;
+}
+
+inline std::vector<std::vector<int>> Skyjo::symmetric_blocks() {
+  return {{0, 4, 8}, {1, 5, 9}, {2, 6, 10}, {3, 7, 11}};
 }
 
 inline PhaseRule Skyjo::phase_rule(int phase, int action) {

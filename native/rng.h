@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-namespace env {
+namespace native {
 
 inline constexpr uint64_t kGamma = 0x9e3779b97f4a7c15ull;
 
@@ -39,4 +39,4 @@ struct Rng {
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 };
 
-}  // namespace env
+}  // namespace native

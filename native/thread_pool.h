@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace env {
+namespace native {
 
 class ThreadPool {
  public:
@@ -91,4 +91,4 @@ class ThreadPool {
   bool stopping_ = false;
 };
 
-}  // namespace env
+}  // namespace native

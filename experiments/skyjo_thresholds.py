@@ -1,0 +1,188 @@
+"""The threshold study of Reichel (2026): Table 1 and Figure 5, from the C++ simulator.
+
+    python experiments/skyjo_thresholds.py
+
+Two equal players play single rounds (rules="reichel") for every discard threshold from -2 to 12. Beside the
+paper's `threshold` player, with its published means, are the two players that the paper describes and does
+not measure: `naive` and `column_threshold`. Writes thresholds.json, thresholds.md and thresholds.png.
+
+The paper's intervals resample single scores (`ci`). The two scores of a game depend on each other, so the
+JSON also has the interval that resamples games (`ci_by_game`), and distances to published means are in
+standard errors by game.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+import env
+
+HERE = Path(__file__).resolve().parent
+THRESHOLDS = range(-2, 13)
+PUBLISHED = {"printed_table": "Table 1", "printed_code": "its code"}
+
+Row = dict[str, Any]
+
+
+def interval_of_mean(values: NDArray[Any], resamples: int, rng: np.random.Generator) -> list[float]:
+    """95 % percentile bootstrap interval; how often each distinct value is drawn is multinomial."""
+    distinct, counts = np.unique(values, return_counts=True)
+    draws = rng.multinomial(len(values), counts / len(values), size=resamples)  # [resamples, distinct]
+    low, high = np.quantile(draws @ distinct / len(values), [0.025, 0.975])
+    return [round(float(low), 4), round(float(high), 4)]
+
+
+def summarize(scores: NDArray[np.int32], resamples: int, rng: np.random.Generator) -> Row:
+    """Of scores [games, 2]: the paper's columns, the interval by game, and the standard error by game."""
+    by_game = scores.mean(axis=1)
+    return {
+        "mean": round(float(scores.mean()), 4),
+        "std": round(float(scores.std(ddof=1)), 4),
+        "n": scores.size,
+        "ci": interval_of_mean(scores.ravel(), resamples, rng),
+        "ci_by_game": interval_of_mean(by_game, resamples, rng),
+        "standard_error": round(float(by_game.std(ddof=1)) / math.sqrt(len(scores)), 5),
+    }
+
+
+def distance(ours: Row, mean: float, std: float, games: int) -> float:
+    """Our mean minus a published one, in combined standard errors.
+
+    Only the published scores' deviation is known; that the two of a game depend on each other makes their
+    standard error differ from std / sqrt(n) by the same factor as ours.
+    """
+    dependence: float = ours["standard_error"] / (ours["std"] / math.sqrt(ours["n"]))
+    published = dependence * std / math.sqrt(2 * games)
+    difference: float = ours["mean"] - mean
+    return round(difference / math.hypot(ours["standard_error"], published), 2)
+
+
+def study(games: int, seed: int, resamples: int, published: dict[str, Any]) -> tuple[Row, dict[str, float]]:
+    """All strategies at all thresholds, and the seconds that the simulation of each strategy took.
+
+    Each threshold has its own deals, as in the paper; the strategies share them.
+    """
+    tables = env.make("skyjo", 1, 2, rules="reichel", seed=seed, threads=os.cpu_count() or 1)
+    rng = np.random.default_rng(seed)
+    seconds = dict.fromkeys(("threshold", "column_threshold", "naive"), 0.0)
+
+    def row(strategy: str, block: int, parameters: str = "") -> Row:
+        bot = tables.bot(strategy + parameters)
+        start = time.perf_counter()
+        records = tables.play([bot, bot], games, first_deal=block * games, seed=seed)
+        seconds[strategy] += time.perf_counter() - start
+        return {**summarize(records.scores, resamples, rng), "truncated": int(records.truncated.sum())}
+
+    means = {name: {line[0]: line[1:3] for line in published[name]["rows"]} for name in PUBLISHED}
+    result: Row = {"naive": row("naive", 0), "threshold": [], "column_threshold": []}
+    for block, t in enumerate(THRESHOLDS):
+        ours = {"threshold": t, **row("threshold", block, f"(t={t})")}
+        for name in PUBLISHED:
+            mean, std = means[name][t]
+            z = distance(ours, mean, std, published["games"])
+            ours[name] = {"mean": mean, "std": std, "z": z}
+        result["threshold"].append(ours)
+        result["column_threshold"].append({"threshold": t, **row("column_threshold", block, f"(t={t})")})
+    return result, seconds
+
+
+def markdown(result: Row, games: int, command: str) -> str:
+    """The study as a page with one table."""
+
+    def interval(row: Row) -> str:
+        return f"[{row['ci'][0]:.2f}, {row['ci'][1]:.2f}]"
+
+    lines = [
+        "# Skyjo: mean score by discard threshold",
+        "",
+        f"    {command}",
+        "",
+        f"Two equal players, one round, {games:,} games per row. Intervals are 95 % percentile bootstrap",
+        "intervals over single scores, as in the paper; z is our mean minus the published one in combined",
+        "standard errors. *Table 1* is what the paper prints, *its code* is the program in its appendix, run",
+        "as printed (3,000 games each).",
+        "",
+        "| t | mean | std | 95 % CI | n | Table 1 | z | its code | z | column_threshold | 95 % CI |",
+        "|--:|--:|--:|:-:|--:|--:|--:|--:|--:|--:|:-:|",
+    ]
+    for ours, columns in zip(result["threshold"], result["column_threshold"], strict=True):
+        t, mean, std = f"{ours['threshold']}", f"{ours['mean']:.2f}", f"{ours['std']:.2f}"
+        cells = [t, mean, std, interval(ours), f"{ours['n']}"]
+        for name in PUBLISHED:
+            cells += [f"{ours[name]['mean']:.2f}", f"{ours[name]['z']:+.1f}"]
+        cells += [f"{columns['mean']:.2f}", interval(columns)]
+        lines.append(f"| {' | '.join(cells)} |")
+    naive = result["naive"]
+    lines += ["", f"`naive`: mean {naive['mean']:.2f} {interval(naive)}, std {naive['std']:.2f}.", ""]
+    for name in ("threshold", "column_threshold"):
+        best = min(result[name], key=lambda row: row["mean"])
+        lines.append(f"Smallest mean of `{name}`: {best['mean']:.2f} at t = {best['threshold']}.")
+    return "\n".join(lines) + "\n"
+
+
+def plot(result: Row, published: dict[str, Any], games: int, path: Path) -> None:
+    """Figure 5, with the other strategies."""
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for name in ("threshold", "column_threshold"):
+        low, high = np.array([row["ci"] for row in result[name]]).T
+        (line,) = axes.plot(THRESHOLDS, [row["mean"] for row in result[name]], label=name)
+        axes.fill_between(THRESHOLDS, low, high, color=line.get_color(), alpha=0.3, linewidth=0)
+    axes.axhline(result["naive"]["mean"], color="gray", linestyle="--", label="naive")
+    for (name, label), marker in zip(PUBLISHED.items(), "ox", strict=True):
+        means = [line[1] for line in published[name]["rows"]]
+        axes.plot(THRESHOLDS, means, marker, color="black", fillstyle="none", label=f"Reichel, {label}")
+    axes.set_xlabel("discard threshold t")
+    axes.set_ylabel("mean score (lower is better)")
+    axes.set_title(f"Skyjo self-play, two players, one round, {games:,} games each, 95 % CI")
+    axes.legend()
+    figure.savefig(path, dpi=150)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the study and writes its three files."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--games", type=int, default=3000, help="per threshold and strategy (default: 3000)")
+    parser.add_argument("--seed", type=int, default=0, help="of deals, players and resamples (default: 0)")
+    parser.add_argument("--bootstrap", type=int, default=500, help="resamples per interval (default: 500)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=HERE / "results" / "skyjo_thresholds",
+        help="directory for the results (default: experiments/results/skyjo_thresholds)",
+    )
+    args = parser.parse_args(argv)
+    if args.games < 2 or args.bootstrap < 1:
+        parser.error("--games must be at least 2 and --bootstrap at least 1")
+
+    command = f"python experiments/skyjo_thresholds.py --games {args.games} --seed {args.seed}"
+    published = json.loads((HERE / "data" / "skyjo_thresholds.json").read_text())
+    result, seconds = study(args.games, args.seed, args.bootstrap, published)
+    page = markdown(result, args.games, command)
+    report = {"command": command, "games": args.games, "bootstrap": args.bootstrap, **result}
+
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "thresholds.json").write_text(json.dumps(report, indent=1) + "\n")
+    (args.out / "thresholds.md").write_text(page)
+    plot(result, published, args.games, args.out / "thresholds.png")
+
+    print(page)
+    for strategy, spent in seconds.items():
+        played = args.games * (1 if strategy == "naive" else len(THRESHOLDS))
+        rate = f"{played / spent:,.0f} games per second"
+        print(f"{strategy}: {played:,} games in {spent:.2f} s of simulation, {rate}")
+
+
+if __name__ == "__main__":
+    main()
