@@ -4,7 +4,7 @@
 // A game `G` is a plain struct: its data members are the complete state of one table, it has no padding (so a
 // state is compared, saved and copied as bytes) and it owns no memory. It provides
 //
-//   constants   kName, kVersion, kNumActions (<= 64), kMinPlayers, kMaxPlayers, kNumPhases
+//   constants   kName, kVersion, kNumActions (<= 64), kMinPlayers, kMaxPlayers, kNumPhases, kMaxWidth of an observation
 //   types       Rules             a rule set; see RuleVisitor below
 //               Bots              hand-written players; see bots/bot.h
 //   play        void reset(const Rules&, int players, uint64_t key)      deals the first round
@@ -12,6 +12,7 @@
 //               uint64_t legal(const Rules&) const                       bit a = action a; 0 when finished
 //   questions   int to_play() const, phase() const, players() const      the last mover once finished
 //               bool done() const, truncated() const                     truncated implies done
+//               bool standing_changed() const                            scores may differ from before the last step
 //               void scores(int32_t*) const                              [P] match totals so far
 //               void ranks(int8_t*) const                                [P] 1 = best, ties share the better rank
 //               void rewards(const Rules&, float*) const                 [P] of the last step

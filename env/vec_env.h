@@ -27,7 +27,7 @@ struct Buffers {
   int8_t* ranks = nullptr;    // [B, P]
   bool* done = nullptr;       // [B]
   bool* truncated = nullptr;  // [B]
-  int32_t* stats = nullptr;   // [B, S]
+  int32_t* stats = nullptr;   // [B, S] written when an episode ends
 };
 
 struct GameInfo {
@@ -104,6 +104,7 @@ class VecEnv final : public AnyVecEnv {
         pool_(options.threads),
         tables_(static_cast<size_t>(options.num_envs)),
         masks_(tables_.size()),
+        stale_(tables_.size()),
         origins_(tables_.size()) {
     std::vector<int> all(tables_.size());
     std::vector<uint64_t> deals(tables_.size());
@@ -122,9 +123,7 @@ class VecEnv final : public AnyVecEnv {
   }
 
   void write_all() override {
-    pool_.split(batch(), [this](int begin, int end) {
-      for (int i = begin; i < end; ++i) write_outcome(i), write_view(i);
-    });
+    each_table([this](int i) { write_everything(i); });
   }
 
   void reset(uint64_t seed, const std::vector<int>& tables, const std::vector<uint64_t>& deals) override {
@@ -133,8 +132,7 @@ class VecEnv final : public AnyVecEnv {
       const auto i = static_cast<size_t>(tables[k]);
       origins_[i] = {seed, deals[k], 0};
       start(i);
-      write_outcome(tables[k]);
-      write_view(tables[k]);
+      write_everything(tables[k]);
     }
   }
 
@@ -145,25 +143,21 @@ class VecEnv final : public AnyVecEnv {
       if (static_cast<uint64_t>(action) < Game::kNumActions && (masks_[i] >> action & 1)) continue;
       if (action != kSkip) refuse(i, action);
     }
-    pool_.split(batch(), [&](int begin, int end) {
-      for (int i = begin; i < end; ++i) {
-        if (actions[i] != kSkip) {
-          advance(i, static_cast<int>(actions[i]), true);
-        } else if (buffers_.rewards) {
-          std::fill_n(buffers_.rewards + static_cast<int64_t>(i) * options_.num_players, options_.num_players,
-                      0.0f);
-        }
+    each_table([&](int i) {
+      if (actions[i] != kSkip) {
+        advance(i, static_cast<int>(actions[i]), true);
+      } else if (buffers_.rewards) {
+        std::fill_n(buffers_.rewards + static_cast<int64_t>(i) * options_.num_players, options_.num_players,
+                    0.0f);
       }
     });
   }
 
   void observe(const int8_t* seats, int16_t* out) override {
     require_seats(seats);
-    pool_.split(batch(), [&](int begin, int end) {
-      for (int i = begin; i < end; ++i) {
-        table(i).observe(rules_, seats[i], out + static_cast<int64_t>(i) * info_.observation.width,
-                         options_.counts);
-      }
+    each_table([&](int i) {
+      table(i).observe(rules_, seats[i], out + static_cast<int64_t>(i) * info_.observation.width,
+                       options_.counts);
     });
   }
 
@@ -188,17 +182,17 @@ class VecEnv final : public AnyVecEnv {
     for (int i = 0; i < batch(); ++i) {
       Rng rng = own_stream(seed, table(i));
       const uint64_t mask = masks_[static_cast<size_t>(i)];
-      out[i] = mask ? random_action(mask, rng) : kSkip;
+      out[i] = mask ? random_bit(mask, rng) : kSkip;
     }
   }
 
   void random_steps(uint64_t seed, int64_t count, bool write) override {
-    pool_.split(batch(), [&](int begin, int end) {
+    pool_.split(batch(), 32, [&](int64_t begin, int64_t end) {
       for (int64_t n = 0; n < count; ++n) {
-        for (int i = begin; i < end; ++i) {
+        for (int i = static_cast<int>(begin); i < end; ++i) {
           Rng rng = own_stream(seed, table(i));
           const uint64_t mask = masks_[static_cast<size_t>(i)];
-          if (mask) advance(i, random_action(mask, rng), write);
+          if (mask) advance(i, random_bit(mask, rng), write);
         }
       }
     });
@@ -246,8 +240,7 @@ class VecEnv final : public AnyVecEnv {
     const auto t = static_cast<size_t>(i);
     tables_[t] = game;
     origins_[t] = header.origin;
-    write_outcome(i);
-    write_view(i);
+    write_everything(i);
   }
 
   // Table k becomes a copy of the source's table rows[k].
@@ -260,14 +253,11 @@ class VecEnv final : public AnyVecEnv {
     }
     if (other == this) throw std::invalid_argument("copy: the source must be another environment");
     for (int row : rows) other->require_table(row);
-    pool_.split(batch(), [&](int begin, int end) {
-      for (int i = begin; i < end; ++i) {
-        const auto t = static_cast<size_t>(i), s = static_cast<size_t>(rows[t]);
-        tables_[t] = other->tables_[s];
-        origins_[t] = other->origins_[s];
-        write_outcome(i);
-        write_view(i);
-      }
+    each_table([&](int i) {
+      const auto t = static_cast<size_t>(i), s = static_cast<size_t>(rows[t]);
+      tables_[t] = other->tables_[s];
+      origins_[t] = other->origins_[s];
+      write_everything(i);
     });
   }
 
@@ -295,12 +285,9 @@ class VecEnv final : public AnyVecEnv {
   // For each table whose player to move has a bot: its action. Null seats and finished tables get kSkip.
   void bot_actions(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, int64_t* out) override {
     require_bots(seats);
-    pool_.split(batch(), [&](int begin, int end) {
-      std::vector<int16_t> row(static_cast<size_t>(Game::observation(options_.num_players, true).width));
-      for (int i = begin; i < end; ++i) {
-        const Bot* bot = seats[static_cast<size_t>(table(i).to_play())].get();
-        out[i] = bot && !table(i).done() ? ask(*bot, table(i), seed, row.data()) : kSkip;
-      }
+    each_table([&](int i) {
+      const Bot* bot = seats[static_cast<size_t>(table(i).to_play())].get();
+      out[i] = bot && !table(i).done() ? ask(*bot, table(i), seed) : kSkip;
     });
   }
 
@@ -312,14 +299,13 @@ class VecEnv final : public AnyVecEnv {
       if (!bot) throw std::invalid_argument("play: every seat needs a bot");
     }
     const int players = options_.num_players;
-    pool_.split(count, [&](int begin, int end) {
-      std::vector<int16_t> row(static_cast<size_t>(Game::observation(players, true).width));
+    pool_.split(count, 16, [&](int64_t begin, int64_t end) {
       Game game;
       for (int64_t n = begin; n < end; ++n) {
         game.reset(rules_, players, make_key({options_.seed, first_deal + static_cast<uint64_t>(n), 0}));
         while (!game.done()) {
           const Bot& bot = *seats[static_cast<size_t>(game.to_play())];
-          game.step(rules_, ask(bot, game, bot_seed, row.data()));
+          game.step(rules_, ask(bot, game, bot_seed));
         }
         game.scores(records.scores + n * players);
         game.stats(records.stats + n * static_cast<int64_t>(info_.stat_names.size()));
@@ -336,6 +322,14 @@ class VecEnv final : public AnyVecEnv {
   };
 
   int batch() const { return options_.num_envs; }
+
+  // visit(i) for every table, by all threads; a part is large enough to be worth waking one.
+  template <class Visit>
+  void each_table(Visit&& visit) {
+    pool_.split(batch(), 256, [&visit](int64_t begin, int64_t end) {
+      for (int i = static_cast<int>(begin); i < end; ++i) visit(i);
+    });
+  }
 
   static const Options& checked(const Options& o) {
     const auto require = [](const char* name, int value, int low, int high) {
@@ -388,31 +382,53 @@ class VecEnv final : public AnyVecEnv {
   }
 
   void advance(int i, int action, bool write) {
-    Game& game = tables_[static_cast<size_t>(i)];
+    const auto t = static_cast<size_t>(i);
+    Game& game = tables_[t];
     game.step(rules_, action);
-    if (write) write_outcome(i);
-    if (game.done() && options_.auto_reset) {
-      ++origins_[static_cast<size_t>(i)].episode;
-      start(static_cast<size_t>(i));
+    if (write) {
+      write_result(i);
+      if (stale_[t] || game.standing_changed()) write_standing(i);
+    }
+    if (game.done()) {
+      if (write && buffers_.stats) write_stats(i);
+      if (options_.auto_reset) {
+        ++origins_[t].episode;
+        start(t);
+        stale_[t] = 1;
+      }
     }
     if (write) {
       write_view(i);
     } else {
-      masks_[static_cast<size_t>(i)] = game.legal(rules_);
+      masks_[t] = game.legal(rules_);
     }
   }
 
-  // What happened: the step's rewards and the standing.
-  void write_outcome(int i) {
+  void write_everything(int i) {
+    write_result(i);
+    write_standing(i);
+    if (buffers_.stats) write_stats(i);
+    write_view(i);
+  }
+
+  void write_result(int i) {
     const Game& game = table(i);
-    const int64_t row = static_cast<int64_t>(i) * options_.num_players;
-    if (buffers_.rewards) game.rewards(rules_, buffers_.rewards + row);
-    if (buffers_.scores) game.scores(buffers_.scores + row);
-    if (buffers_.ranks) game.ranks(buffers_.ranks + row);
+    if (buffers_.rewards)
+      game.rewards(rules_, buffers_.rewards + static_cast<int64_t>(i) * options_.num_players);
     if (buffers_.done) buffers_.done[i] = game.done();
     if (buffers_.truncated) buffers_.truncated[i] = game.truncated();
-    if (buffers_.stats)
-      game.stats(buffers_.stats + static_cast<int64_t>(i) * static_cast<int64_t>(info_.stat_names.size()));
+  }
+
+  void write_standing(int i) {
+    const Game& game = table(i);
+    const int64_t row = static_cast<int64_t>(i) * options_.num_players;
+    if (buffers_.scores) game.scores(buffers_.scores + row);
+    if (buffers_.ranks) game.ranks(buffers_.ranks + row);
+    stale_[static_cast<size_t>(i)] = 0;
+  }
+
+  void write_stats(int i) {
+    table(i).stats(buffers_.stats + static_cast<int64_t>(i) * static_cast<int64_t>(info_.stat_names.size()));
   }
 
   // What the player to move faces.
@@ -421,8 +437,8 @@ class VecEnv final : public AnyVecEnv {
     const uint64_t mask = game.legal(rules_);
     masks_[static_cast<size_t>(i)] = mask;
     if (buffers_.legal) {
-      bool* legal = buffers_.legal + static_cast<int64_t>(i) * Game::kNumActions;
-      for (int a = 0; a < Game::kNumActions; ++a) legal[a] = mask >> a & 1;
+      native::spread_bits(mask, buffers_.legal + static_cast<int64_t>(i) * Game::kNumActions,
+                          Game::kNumActions);
     }
     if (buffers_.to_play) buffers_.to_play[i] = static_cast<int8_t>(game.to_play());
     if (buffers_.phase) buffers_.phase[i] = static_cast<int8_t>(game.phase());
@@ -434,10 +450,11 @@ class VecEnv final : public AnyVecEnv {
 
   // Randomness of whoever acts at a table: a function of the moment in the game, not of the batch.
   static Rng own_stream(uint64_t seed, const Game& game) {
-    return {mix(game.rng.key ^ mix(seed + kGamma)), uint64_t{game.decisions} << 16};
+    return {game.rng.key ^ mix(seed + kGamma), uint64_t{game.decisions} << 16};
   }
 
-  int ask(const Bot& bot, const Game& game, uint64_t seed, int16_t* row) const {
+  int ask(const Bot& bot, const Game& game, uint64_t seed) const {
+    int16_t row[Game::kMaxWidth];
     game.observe(rules_, game.to_play(), row, true);
     Rng rng = own_stream(seed, game);
     const uint64_t legal = game.legal(rules_);
@@ -517,6 +534,7 @@ class VecEnv final : public AnyVecEnv {
   native::ThreadPool pool_;
   std::vector<Game> tables_;
   std::vector<uint64_t> masks_;  // legal actions of every table
+  std::vector<uint8_t> stale_;   // the standing in the buffers is that of the episode before
   std::vector<Origin> origins_;
   Buffers buffers_;
 };

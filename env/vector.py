@@ -132,7 +132,7 @@ class VecEnv:
       scores: [B, P] int32, match totals.
       ranks: [B, P] int8, 1 = best, ties share the better rank.
       done, truncated: [B] bool, the episode ended with the last step; by its cap on decisions.
-      stats: [B, S] int32, columns named by `stat_names`.
+      stats: [B, S] int32, columns named by `stat_names`; written when an episode ends.
     With `auto_reset`, rewards to stats tell of the episode that ended and the rest of the one that begins.
     """
 

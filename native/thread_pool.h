@@ -1,7 +1,9 @@
-// A fixed crew of threads that splits a range of tables. The caller's thread works too; with one thread there is
-// no synchronisation at all.
+// A fixed crew of threads that shares a range of work. The caller's thread works too; with one thread, or little work,
+// there is no synchronisation at all.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -14,9 +16,11 @@ namespace native {
 
 class ThreadPool {
  public:
+  using Work = std::function<void(int64_t begin, int64_t end)>;
+
   explicit ThreadPool(int threads) : threads_(threads) {
     for (int i = 1; i < threads; ++i) {
-      crew_.emplace_back([this, i] { serve(i); });
+      crew_.emplace_back([this] { serve(); });
     }
   }
 
@@ -34,47 +38,49 @@ class ThreadPool {
 
   int size() const { return threads_; }
 
-  // work(begin, end) on disjoint parts of 0..count-1; returns when all are done. The first exception is
-  // passed on.
-  void split(int count, const std::function<void(int, int)>& work) {
-    if (threads_ == 1 || count < 2) return work(0, count);
+  // Calls work(begin, end) on disjoint parts of 0..count-1, none smaller than `grain` but the last, and returns when
+  // all are done. Whoever is free takes the next part, so a busy core does not hold up the rest. The first exception
+  // is passed on.
+  void split(int64_t count, int64_t grain, const Work& work) {
+    if (threads_ == 1 || count <= grain) return work(0, count);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       work_ = &work;
       count_ = count;
+      part_ = std::max(grain, count / (threads_ * 8));
+      next_ = 0;
       busy_ = threads_ - 1;
       error_ = nullptr;
       ++generation_;
     }
     start_.notify_all();
-    run_part(0, work, count);
+    take_parts();
     std::unique_lock<std::mutex> lock(mutex_);
     finished_.wait(lock, [this] { return busy_ == 0; });
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
-  void run_part(int part, const std::function<void(int, int)>& work, int count) {
-    const auto bound = [&](int p) { return static_cast<int>(static_cast<int64_t>(count) * p / threads_); };
+  void take_parts() {
     try {
-      work(bound(part), bound(part + 1));
+      for (int64_t begin; (begin = next_.fetch_add(part_)) < count_;) {
+        (*work_)(begin, std::min(begin + part_, count_));
+      }
     } catch (...) {
       std::lock_guard<std::mutex> lock(mutex_);
       if (!error_) error_ = std::current_exception();
     }
   }
 
-  void serve(int part) {
+  void serve() {
     uint64_t seen = 0;
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
       start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
       if (stopping_) return;
       seen = generation_;
-      const auto* work = work_;
-      const int count = count_;
       lock.unlock();
-      run_part(part, *work, count);
+      take_parts();
       lock.lock();
       if (--busy_ == 0) finished_.notify_one();
     }
@@ -84,11 +90,13 @@ class ThreadPool {
   std::vector<std::thread> crew_;
   std::mutex mutex_;
   std::condition_variable start_, finished_;
-  const std::function<void(int, int)>* work_ = nullptr;
-  int count_ = 0, busy_ = 0;
+  const Work* work_ = nullptr;
+  int64_t count_ = 0, part_ = 1;
+  std::atomic<int64_t> next_{0};
+  int busy_ = 0;
   uint64_t generation_ = 0;
-  std::exception_ptr error_;
   bool stopping_ = false;
+  std::exception_ptr error_;
 };
 
 }  // namespace native

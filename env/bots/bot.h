@@ -9,18 +9,11 @@
 #include <memory>
 
 #include "env/game.h"
+#include "native/bits.h"
 
 namespace env {
 
-// The n-th (from 0) set bit of a mask with more than n bits.
-inline int nth_bit(uint64_t mask, int n) {
-  while (n-- > 0) mask &= mask - 1;
-  return __builtin_ctzll(mask);
-}
-
-inline int random_action(uint64_t legal, Rng& rng) {
-  return nth_bit(legal, static_cast<int>(rng.below(static_cast<uint32_t>(__builtin_popcountll(legal)))));
-}
+using native::random_bit;
 
 class Bot {
  public:
@@ -28,7 +21,7 @@ class Bot {
 
   // With probability epsilon a random legal action, else the bot's own choice.
   int choose(const int16_t* row, uint64_t legal, Rng& rng) const {
-    if (epsilon_ > 0 && rng.uniform() < epsilon_) return random_action(legal, rng);
+    if (epsilon_ > 0 && rng.uniform() < epsilon_) return random_bit(legal, rng);
     return act(row, legal, rng);
   }
   void set_epsilon(double epsilon) { epsilon_ = epsilon; }

@@ -18,7 +18,7 @@ class SkyjoRandom : public Bot {
   SkyjoRandom(int, const std::vector<double>&) {}
 
  private:
-  int act(const int16_t*, uint64_t legal, Rng& rng) const override { return random_action(legal, rng); }
+  int act(const int16_t*, uint64_t legal, Rng& rng) const override { return random_bit(legal, rng); }
 };
 
 // Looks at no card, and is through after as many turns as it has face-down cards.
@@ -58,7 +58,7 @@ class SkyjoThreshold : public SkyjoBot {
 
   int replaces(const SkyjoView& view, Rng& rng) const override {
     if (const uint32_t cells = largest_above(view, view.hand())) return __builtin_ctz(preferred(view, cells));
-    return random_action(preferred(view, view.grid(0).face_down), rng);
+    return random_bit(preferred(view, view.grid(0).face_down), rng);
   }
 
   // Which of some equally good cells it would rather give to the card in hand: at least one.

@@ -18,7 +18,7 @@ class SkyjoBot : public Bot {
   virtual bool keeps(const SkyjoView& view) const = 0;              // the drawn card, or discards it
   virtual int replaces(const SkyjoView& view, Rng& rng) const = 0;  // the cell that the card in hand goes to
   virtual int turns_over(const SkyjoView& view, Rng& rng) const {   // a face-down cell, before play as well
-    return random_action(view.grid(0).face_down, rng);
+    return random_bit(view.grid(0).face_down, rng);
   }
 
   static int value(int card) { return Skyjo::value_of(card); }
@@ -147,10 +147,10 @@ class SkyjoPlanner : public SkyjoBot {
     return best_place(outlook, view.hand()).points > best_turn(outlook, view.hand()).points;
   }
   int replaces(const SkyjoView& view, Rng& rng) const override {
-    return random_action(best_place(SkyjoOutlook(view), view.hand()).cells, rng);
+    return random_bit(best_place(SkyjoOutlook(view), view.hand()).cells, rng);
   }
   int turns_over(const SkyjoView& view, Rng& rng) const override {
-    return random_action(best_turn(SkyjoOutlook(view), view.top()).cells, rng);
+    return random_bit(best_turn(SkyjoOutlook(view), view.top()).cells, rng);
   }
 
   Best best_place(const SkyjoOutlook& outlook, int card) const {

@@ -57,6 +57,7 @@ struct Skyjo {
   static constexpr int kMinPlayers = 2;
   static constexpr int kMaxPlayers = 8;
   static constexpr int kNumPhases = 5;
+  static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = SkyjoRules::kValues;
 
@@ -86,8 +87,9 @@ struct Skyjo {
   static constexpr int kNoCard = 0;
   static constexpr int value_of(int card) { return card - 3; }
 
+  // A line of the public history, as it stands in an observation but for the actor, who is 1 + seat here.
   struct Event {
-    uint8_t actor, kind, position, card, card_out, source;
+    uint8_t actor, kind, position, card, card_out, source, unused[2];
   };
 
   // ---- state -------------------------------------------------------------------------------------------
@@ -184,6 +186,7 @@ struct Skyjo {
   int players() const { return num_players; }
   bool done() const { return finished; }
   bool truncated() const { return cut; }
+  bool standing_changed() const { return round_ended || finished; }
 
   // ---- results -----------------------------------------------------------------------------------------
   void scores(int32_t* out) const { std::copy(totals, totals + num_players, out); }
@@ -257,6 +260,7 @@ struct Skyjo {
   uint8_t discard_top() const { return discard_size ? discard_at(discard_size - 1) : uint8_t{kNoCard}; }
 
  private:
+  void observe_board(int seat, int r, int16_t* out) const;
   int next(int seat) const { return seat + 1 == num_players ? 0 : seat + 1; }
 
   void push_discard(int card) {
@@ -357,12 +361,9 @@ struct Skyjo {
 
   // ---- decisions ---------------------------------------------------------------------------------------
   void remember(Kind kind, int position, int card, int card_out, int source) {
-    history[round_decisions++ % Layout::kHistory] = {mover,
-                                                     kind,
-                                                     static_cast<uint8_t>(position),
-                                                     static_cast<uint8_t>(card),
-                                                     static_cast<uint8_t>(card_out),
-                                                     static_cast<uint8_t>(source)};
+    const auto byte = [](int number) { return static_cast<uint8_t>(number); };
+    history[round_decisions++ % Layout::kHistory] = {
+        byte(1 + mover), kind, byte(position), byte(card), byte(card_out), byte(source), {}};
   }
 
   void draw_from_deck() {

@@ -68,7 +68,8 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
   for (int i = 0; i < Layout::kHistory; ++i) {
     const Event& e = history[i];
     const bool past = round_decisions >= Layout::kHistory || static_cast<uint32_t>(i) < round_decisions;
-    if (past != (e.kind != kNoEvent) || e.kind > kDeclined || e.actor >= players || e.position > kCells ||
+    if (past != (e.kind != kNoEvent) || e.kind > kDeclined || e.actor > players ||
+        (e.actor == 0) != (e.kind == kNoEvent) || e.unused[0] || e.unused[1] || e.position > kCells ||
         e.card > 15 || e.card_out > 15 || e.source > kFromDiscard) {
       return "its history has an impossible entry";
     }
@@ -132,7 +133,7 @@ inline StateFields Skyjo::inspect() const {
   for (int card = 0; card < 16; ++card) out.insert(out.end(), removed[card], card);
   for (uint32_t back = 1; back <= std::min<uint32_t>(round_decisions, Layout::kHistory); ++back) {
     const Event& e = history[(round_decisions - back) % Layout::kHistory];
-    events.insert(events.end(), {e.actor, e.kind, e.position, e.card, e.card_out, e.source});
+    events.insert(events.end(), {e.actor - 1, e.kind, e.position, e.card, e.card_out, e.source});
   }
   const auto seat_or_none = [](uint8_t seat) { return seat == kNobody ? -1 : int64_t{seat}; };
   return {{"boards", boards},
@@ -164,7 +165,7 @@ inline StateFields Skyjo::inspect() const {
 inline std::string Skyjo::last_event() const {
   const Event& e = history[(round_decisions - 1) % Layout::kHistory];
   const auto card = [](int code) { return "a " + std::to_string(value_of(code)); };
-  const std::string who = "seat " + std::to_string(e.actor) + " ", where = std::to_string(e.position - 1);
+  const std::string who = "seat " + std::to_string(e.actor - 1) + " ", where = std::to_string(e.position - 1);
   switch (e.kind) {
     case kDrew:
       return who + "drew from the deck";

@@ -34,20 +34,26 @@ inline ObservationSpec Skyjo::observation(int players, bool counts) {
   return ObservationSpec(std::move(groups));
 }
 
+// Eight bytes as eight int16 in one vector instruction.
+template <class Bytes>
+auto widen(const Bytes& bytes) {
+  static_assert(sizeof bytes == 8);
+  typedef uint8_t Narrow __attribute__((vector_size(8)));
+  typedef int16_t Wide __attribute__((vector_size(16)));
+  Narrow narrow;
+  std::memcpy(&narrow, &bytes, sizeof narrow);
+  return __builtin_convertvector(narrow, Wide);
+}
+
 inline void Skyjo::observe(const Rules& rules, int seat, int16_t* out, bool counts) const {
   const int n = num_players;
+  int16_t seen_as[1 + kMaxPlayers] = {};  // 0 nobody, 1 + seat -> 1 + relative seat
   int fewest = kCells;
   for (int r = 0, s = seat; r < n; ++r, s = next(s)) {
+    seen_as[1 + s] = static_cast<int16_t>(1 + r);
     fewest = std::min(fewest, __builtin_popcount(face_down[s]));
-    const uint32_t down = face_down[s], present = in_grid[s];
-    for (int cell = 0; cell < kCells; ++cell, out += 4) {
-      const uint64_t hidden = down >> cell & 1, cleared = ~present >> cell & 1;
-      const uint64_t card = grid[s][cell] & (hidden - 1);
-      const uint64_t visibility = cleared * 2 + (1 - hidden) * (1 - cleared);
-      const uint64_t token =
-          static_cast<uint64_t>(r) | static_cast<uint64_t>(cell) << 16 | visibility << 32 | card << 48;
-      std::memcpy(out, &token, sizeof token);
-    }
+    observe_board(s, r, out);
+    out += 4 * kCells;
   }
   *out++ = discard_top();
   *out++ = discard_size;
@@ -59,7 +65,7 @@ inline void Skyjo::observe(const Rules& rules, int seat, int16_t* out, bool coun
   *out++ = fewest >= 8 ? 0 : fewest >= 4 ? 1 : 2;
   *out++ = static_cast<int16_t>(std::min(round, 31u));
   *out++ = ender != kNobody;
-  *out++ = ender == kNobody ? 0 : static_cast<int16_t>(1 + relative(ender, seat));
+  *out++ = ender == kNobody ? int16_t{0} : seen_as[1 + ender];
   *out++ = reshuffled;
   *out++ = static_cast<int16_t>(n - 2);
 
@@ -68,14 +74,12 @@ inline void Skyjo::observe(const Rules& rules, int seat, int16_t* out, bool coun
     *out++ = static_cast<int16_t>(std::clamp(rules.target - totals[s], 0, 255));
   }
 
+  // Each event is widened with its two spare bytes: the next one, or the decision, overwrites them.
   for (uint32_t back = 1; back <= Layout::kHistory; ++back, out += 6) {
     const Event& event = history[(round_decisions - back) % Layout::kHistory];
-    out[0] = event.kind == kNoEvent ? 0 : static_cast<int16_t>(1 + relative(event.actor, seat));
-    out[1] = event.kind;
-    out[2] = event.position;
-    out[3] = event.card;
-    out[4] = event.card_out;
-    out[5] = event.source;
+    const auto wide = widen(event);
+    std::memcpy(out, &wide, sizeof wide);
+    out[0] = seen_as[event.actor];
   }
 
   *out++ = current_phase;
@@ -84,6 +88,22 @@ inline void Skyjo::observe(const Rules& rules, int seat, int16_t* out, bool coun
   *out++ = clear_column == kNobody ? 0 : static_cast<int16_t>(1 + clear_column);
 
   if (counts) unseen_counts(seat, out);
+}
+
+// The 12 tokens (owner, position, visibility, value) of a seat's grid, four at a time.
+inline void Skyjo::observe_board(int seat, int r, int16_t* out) const {
+  typedef uint64_t Four __attribute__((vector_size(32)));
+  const Four owner = Four{} + static_cast<uint64_t>(r);
+  const Four down = Four{} + face_down[seat], present = Four{} + in_grid[seat];
+  Four cell = {0, 1, 2, 3};
+  for (int row = 0; row < kCells; row += 4, cell += 4, out += 16) {
+    const uint8_t* card = grid[seat] + row;
+    const Four cards = {card[0], card[1], card[2], card[3]};
+    const Four hidden = down >> cell & 1, cleared = 1 - (present >> cell & 1);
+    const Four visibility = 1 - hidden + cleared;  // a cleared cell is not face down
+    const Four tokens = owner | cell << 16 | visibility << 32 | (cards & (hidden - 1)) << 48;
+    std::memcpy(out, &tokens, sizeof tokens);
+  }
 }
 
 // The exact belief, [2][15]: row 0, the cards of which every face-down grid card is a uniform draw; row 1, those of
