@@ -390,7 +390,7 @@ class VecEnv final : public AnyVecEnv {
       if (stale_[t] || game.standing_changed()) write_standing(i);
     }
     if (game.done()) {
-      if (write && buffers_.stats) write_stats(i);
+      if (write) write_stats(i);
       if (options_.auto_reset) {
         ++origins_[t].episode;
         start(t);
@@ -407,7 +407,7 @@ class VecEnv final : public AnyVecEnv {
   void write_everything(int i) {
     write_result(i);
     write_standing(i);
-    if (buffers_.stats) write_stats(i);
+    if (table(i).done()) write_stats(i);
     write_view(i);
   }
 
@@ -428,6 +428,7 @@ class VecEnv final : public AnyVecEnv {
   }
 
   void write_stats(int i) {
+    if (!buffers_.stats) return;
     table(i).stats(buffers_.stats + static_cast<int64_t>(i) * static_cast<int64_t>(info_.stat_names.size()));
   }
 
