@@ -1,0 +1,372 @@
+// Batched search: simulate, expand, backward, for B trees in lockstep. The caller runs the network in between.
+//
+//   search.begin(outputs of the roots)
+//   for each step:
+//     search.select(...)      parents, actions: what the network is to be asked
+//     search.expand(outputs)  its answers, which are backed up at once
+//   search.policy(...), search.choose(...)
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "mcts/select.h"
+#include "native/bits.h"
+#include "native/thread_pool.h"
+
+namespace mcts {
+
+// What the network is asked in one step, [L, B].
+struct Requests {
+  int64_t* parent;  // index into hidden states laid out [nodes, B]
+  int64_t* action;
+  int64_t* shift;    // 1 where the turn passes to the next player, else 0
+  int64_t* to_play;  // seat to move at the new node, relative to the root's player
+};
+
+class Search {
+ public:
+  explicit Search(const Config& config)
+      : config_((config.check(), config)),
+        tree_(config_.batch, config_.nodes(), config_.actions, config_.values()),
+        puct_(config_),
+        gumbel_(config_),
+        noise_(static_cast<size_t>(config_.batch) * static_cast<size_t>(tree_.stride)),
+        leaves_(static_cast<size_t>(config_.batch) * static_cast<size_t>(config_.leaves)),
+        pool_(config_.threads) {
+    for (int phase = 0; phase < config_.phases; ++phase) {
+      uint64_t mask = 0;
+      for (int a = 0; a < config_.actions; ++a) {
+        mask |= uint64_t{config_.possible[table(phase, a)] != 0} << a;
+      }
+      if (!mask)
+        throw std::invalid_argument("phase table: no action is possible in phase " + std::to_string(phase));
+      phase_mask_.push_back(mask);
+    }
+  }
+
+  const Config& config() const { return config_; }
+  const Tree& tree() const { return tree_; }
+  int64_t levels() const { return levels_; }
+  int step() const { return step_; }
+
+  // Plants new trees. outputs [B, A + V]: logits, values. legal [B, A]. phase [B]. keys [B]: name each row's
+  // randomness. noise [B, A] or null: Gumbel or Dirichlet noise to use instead of drawing it.
+  void begin(const float* outputs, const bool* legal, const int8_t* phase, const uint64_t* keys,
+             const float* noise) {
+    const int A = config_.actions, V = config_.values();
+    for (int game = 0; game < config_.batch; ++game) {
+      const bool* row = legal + static_cast<int64_t>(game) * A;
+      if (std::none_of(row, row + A, [](bool l) { return l; })) {
+        throw std::invalid_argument("game " + std::to_string(game) + ": no action is legal");
+      }
+      if (phase[game] < 0 || phase[game] >= config_.phases) {
+        throw std::invalid_argument("game " + std::to_string(game) + ": phase " +
+                                    std::to_string(phase[game]) + ", expected 0 to " +
+                                    std::to_string(config_.phases - 1));
+      }
+    }
+    step_ = 0;
+    levels_ = 0;
+    selected_ = false;
+    keys_.assign(keys, keys + config_.batch);
+    each_game([&](int game) {
+      const size_t root = tree_.at(game, kRoot);
+      tree_.clear(root);
+      uint64_t mask = 0;
+      for (int a = 0; a < A; ++a) mask |= uint64_t{legal[static_cast<int64_t>(game) * A + a]} << a;
+      tree_.legal[root] = mask;
+      tree_.phase[root] = static_cast<uint8_t>(phase[game]);
+      tree_.to_play[root] = 0;
+      const float* out = outputs + static_cast<int64_t>(game) * (A + V);
+      fill(game, root, out, out + A);
+      tree_.visits[root] = tree_.evaluated[root] = 1;
+      add_noise(game, root, noise ? noise + static_cast<int64_t>(game) * A : nullptr);
+    });
+  }
+
+  // Walks down every tree to an action that has not been tried, `leaves` times.
+  void select(const Requests& requests) {
+    if (step_ >= config_.steps()) throw std::logic_error("select: all simulations have been made");
+    if (selected_) throw std::logic_error("select: the last step has not been expanded");
+    selected_ = true;
+    each_game([&](int game) {
+      int64_t levels = 0;
+      for (int leaf = 0; leaf < config_.leaves; ++leaf) {
+        const int32_t fresh = 1 + step_ * config_.leaves + leaf;
+        const int32_t node = simulate(game, fresh, levels);
+        const size_t at =
+            static_cast<size_t>(leaf) * static_cast<size_t>(config_.batch) + static_cast<size_t>(game);
+        leaves_[at] = node;
+        const size_t n = tree_.at(game, node), up = tree_.at(game, tree_.parent[n]);
+        requests.parent[at] = static_cast<int64_t>(tree_.parent[n]) * config_.batch + game;
+        requests.action[at] = tree_.action[n];
+        requests.shift[at] = tree_.to_play[n] != tree_.to_play[up];
+        requests.to_play[at] = tree_.to_play[n];
+      }
+      levels_ += levels;
+    });
+  }
+
+  // Takes the network's answers, outputs [L, B, A + 2 V]: logits, values, rewards.
+  void expand(const float* outputs) {
+    if (!selected_) throw std::logic_error("expand: nothing has been selected");
+    const int A = config_.actions, V = config_.values();
+    each_game([&](int game) {
+      for (int leaf = 0; leaf < config_.leaves; ++leaf) {
+        const size_t at =
+            static_cast<size_t>(leaf) * static_cast<size_t>(config_.batch) + static_cast<size_t>(game);
+        const size_t node = tree_.at(game, leaves_[at]);
+        const float* out = outputs + static_cast<int64_t>(at) * (A + 2 * V);
+        if (!tree_.expanded[node]) {
+          fill(game, node, out, out + A);
+          const int from = tree_.to_play[tree_.at(game, tree_.parent[node])];
+          fill_players(game, "reward", out + A + V, from, &tree_.reward[tree_.per_value(node)]);
+        }
+        backward(game, node);
+      }
+    });
+    selected_ = false;
+    ++step_;
+  }
+
+  // policy [B, A], the training target: visit shares (PUCT) or the improved policy (Gumbel). visits [B, A].
+  // values [B, V]: what the search found the roots to be worth. q [B, A]: of the actions tried, else 0.
+  void results(float* policy, float* visits, float* values, float* q) {
+    const int A = config_.actions, V = config_.values();
+    each_game([&](int game) {
+      const size_t root = tree_.at(game, kRoot), e = tree_.edge(root);
+      const int64_t row = static_cast<int64_t>(game) * A;
+      float target[kMaxActions];
+      policy_target(root, target);
+      std::copy_n(target, A, policy + row);
+      std::copy_n(&tree_.edge_visits[e], A, visits + row);
+      std::copy_n(&tree_.q[e], A, q + row);
+      std::copy_n(&tree_.value[tree_.per_value(root)], V, values + static_cast<int64_t>(game) * V);
+    });
+  }
+
+  // One action per tree. PUCT: visits to the power of 1 / temperature, the most visited at 0. Gumbel: the best of
+  // the most visited, at any temperature (its noise is what explores).
+  void choose(float temperature, int64_t* actions) {
+    if (!(temperature >= 0))
+      throw std::invalid_argument("temperature: expected 0 or more, got " + std::to_string(temperature));
+    each_game([&](int game) {
+      const size_t root = tree_.at(game, kRoot);
+      actions[game] = config_.algorithm == Algorithm::kGumbel ? gumbel_.recommend(tree_, root, noise(game))
+                                                              : sample(game, root, temperature);
+    });
+  }
+
+ private:
+  size_t table(int phase, int action) const {
+    return static_cast<size_t>(phase) * static_cast<size_t>(config_.actions) + static_cast<size_t>(action);
+  }
+  float* noise(int game) { return &noise_[static_cast<size_t>(game) * static_cast<size_t>(tree_.stride)]; }
+
+  template <class Visit>
+  void each_game(Visit&& visit) {
+    pool_.split(config_.batch, 32, [&visit](int64_t begin, int64_t end) {
+      for (int game = static_cast<int>(begin); game < end; ++game) visit(game);
+    });
+  }
+
+  // ---- the three verbs -------------------------------------------------------------------------------------
+  // Returns the node to be evaluated: `fresh`, put in place, or a pending one that an earlier leaf of this step put
+  // there.
+  int32_t simulate(int game, int32_t fresh, int64_t& levels) {
+    int32_t node = kRoot;
+    while (true) {
+      const size_t n = tree_.at(game, node);
+      ++levels;
+      const int action = config_.algorithm == Algorithm::kPuct ? puct_.choose(tree_, n)
+                         : node == kRoot                       ? gumbel_.choose_root(tree_, n, noise(game))
+                                                               : gumbel_.choose(tree_, n);
+      const size_t e = tree_.edge(n) + static_cast<size_t>(action);
+      ++tree_.visits[n];
+      tree_.edge_visits[e] += 1;
+      const int32_t next = tree_.child[e];
+      if (next == kNone) {
+        put(game, node, action, fresh);
+        tree_.child[e] = fresh;
+        ++tree_.visits[tree_.at(game, fresh)];
+        return fresh;
+      }
+      node = next;
+      const size_t below = tree_.at(game, node);
+      if (!tree_.expanded[below]) {
+        ++tree_.visits[below];
+        return node;
+      }
+    }
+  }
+
+  void put(int game, int32_t parent, int action, int32_t fresh) {
+    const size_t up = tree_.at(game, parent), node = tree_.at(game, fresh);
+    tree_.clear(node);
+    tree_.parent[node] = parent;
+    tree_.action[node] = action;
+    const size_t rule = table(tree_.phase[up], action);
+    tree_.phase[node] = config_.next_phase[rule];
+    tree_.legal[node] = phase_mask_[config_.next_phase[rule]];
+    const int seat = tree_.to_play[up] + (config_.turn_passes[rule] ? 1 : 0);
+    tree_.to_play[node] = static_cast<uint8_t>(seat == config_.players ? 0 : seat);
+  }
+
+  // The network's view of a node.
+  void fill(int game, size_t node, const float* logits, const float* values) {
+    const size_t e = tree_.edge(node);
+    for (int a = 0; a < config_.actions; ++a) {
+      if (!std::isfinite(logits[a]) && (tree_.legal[node] >> a & 1))
+        not_finite(game, "policy logit", a, logits[a]);
+      tree_.logit[e + static_cast<size_t>(a)] = tree_.legal[node] >> a & 1 ? logits[a] : -1e9f;
+    }
+    for (int a = config_.actions; a < tree_.stride; ++a) tree_.logit[e + static_cast<size_t>(a)] = -1e9f;
+    softmax(&tree_.logit[e], tree_.legal[node], &tree_.prior[e], tree_.stride);
+    float* value = &tree_.value[tree_.per_value(node)];
+    fill_players(game, "value", values, tree_.to_play[node], value);
+    tree_.raw_value[node] = value[judge(config_, tree_, node)];
+    tree_.expanded[node] = 1;
+  }
+
+  // Numbers per player, given from the seat `from` on, put at the seats relative to the root's player.
+  void fill_players(int game, const char* what, const float* given, int from, float* out) const {
+    const int V = config_.values();
+    for (int k = 0; k < V; ++k) {
+      if (!std::isfinite(given[k])) not_finite(game, what, k, given[k]);
+      const int seat = config_.maxn && config_.mover_frame ? from + k : k;
+      out[seat < V ? seat : seat - V] = given[k];
+    }
+  }
+
+  // Backs up the value of a node to the root.
+  void backward(int game, size_t node) {
+    const int V = config_.values();
+    float returns[kMaxActions];
+    std::copy_n(&tree_.value[tree_.per_value(node)], V, returns);
+    ++tree_.evaluated[node];  // of a node that several leaves of a step met, the same value again
+    while (tree_.parent[node] != kNone) {
+      const size_t up = tree_.at(game, tree_.parent[node]);
+      const float* reward = &tree_.reward[tree_.per_value(node)];
+      const float* below = &tree_.value[tree_.per_value(node)];
+      float* value = &tree_.value[tree_.per_value(up)];
+      const auto count = static_cast<float>(tree_.evaluated[up]++);
+      for (int v = 0; v < V; ++v) {
+        returns[v] = reward[v] + config_.discount * returns[v];
+        value[v] = (value[v] * count + returns[v]) / (count + 1.0f);
+      }
+      const size_t e = tree_.edge(up) + static_cast<size_t>(tree_.action[node]);
+      const int v = judge(config_, tree_, up);
+      tree_.q[e] = reward[v] + config_.discount * below[v];
+      tree_.edge_values[e] += 1;
+      node = up;
+    }
+  }
+
+  // ---- the root --------------------------------------------------------------------------------------------
+  void add_noise(int game, size_t root, const float* given) {
+    float* own = noise(game);
+    const int A = config_.actions;
+    native::Rng rng{keys_[static_cast<size_t>(game)], 0};
+    if (config_.algorithm == Algorithm::kGumbel) {
+      for (int a = 0; a < A; ++a) own[a] = (given ? given[a] : gumbel(rng)) * config_.gumbel_scale;
+      return;
+    }
+    if (config_.dirichlet_fraction == 0) return;
+    if (given) {
+      std::copy_n(given, A, own);
+    } else {
+      dirichlet(rng, tree_.legal[root], own);
+    }
+    const size_t e = tree_.edge(root);
+    for (int a = 0; a < A; ++a) {
+      float& prior = tree_.prior[e + static_cast<size_t>(a)];
+      prior = (1 - config_.dirichlet_fraction) * prior + config_.dirichlet_fraction * own[a];
+    }
+  }
+
+  static float gumbel(native::Rng& rng) {
+    const double u = (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1.0p-53;
+    return static_cast<float>(-std::log(-std::log(u)));
+  }
+
+  static double normal(native::Rng& rng) {
+    const double u = (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1.0p-53;
+    return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * rng.uniform());
+  }
+
+  // Marsaglia and Tsang (2000).
+  static double gamma(native::Rng& rng, double shape) {
+    if (shape < 1) {
+      const double u = (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1.0p-53;
+      return gamma(rng, shape + 1) * std::pow(u, 1 / shape);
+    }
+    const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+    while (true) {
+      const double x = normal(rng), v = std::pow(1 + c * x, 3);
+      if (v <= 0) continue;
+      const double u = (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1.0p-53;
+      if (std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
+    }
+  }
+
+  void dirichlet(native::Rng& rng, uint64_t legal, float* out) const {
+    double draws[kMaxActions] = {}, sum = 0;
+    for (uint64_t rest = legal; rest; rest &= rest - 1) {
+      const int a = __builtin_ctzll(rest);
+      sum += draws[a] = gamma(rng, static_cast<double>(config_.dirichlet_alpha));
+    }
+    for (int a = 0; a < config_.actions; ++a) out[a] = sum > 0 ? static_cast<float>(draws[a] / sum) : 0.0f;
+  }
+
+  // ---- results ---------------------------------------------------------------------------------------------
+  void policy_target(size_t root, float* target) const {
+    const size_t e = tree_.edge(root);
+    if (config_.algorithm == Algorithm::kGumbel) return gumbel_.improved_policy(tree_, root, target);
+    float sum = 0;
+    for (int a = 0; a < config_.actions; ++a) sum += tree_.edge_visits[e + static_cast<size_t>(a)];
+    for (int a = 0; a < config_.actions; ++a) {
+      target[a] = sum > 0 ? tree_.edge_visits[e + static_cast<size_t>(a)] / sum
+                          : tree_.prior[e + static_cast<size_t>(a)];
+    }
+  }
+
+  int sample(int game, size_t root, float temperature) const {
+    float score[kMaxActions];
+    policy_target(root, score);
+    const size_t e = tree_.edge(root);
+    if (temperature == 0) {
+      // Of equally visited actions the one with the better value.
+      float most = 0;
+      for (uint64_t rest = tree_.legal[root]; rest; rest &= rest - 1)
+        most = std::max(most, score[__builtin_ctzll(rest)]);
+      for (int a = 0; a < config_.actions; ++a)
+        score[a] = score[a] == most ? tree_.q[e + static_cast<size_t>(a)] : -kInfinity;
+      return best_action(score, tree_.legal[root]);
+    }
+    native::Rng rng{native::make_key({keys_[static_cast<size_t>(game)], 1}), 0};
+    for (int a = 0; a < config_.actions; ++a) score[a] = std::log(score[a]) / temperature + gumbel(rng);
+    return best_action(score, tree_.legal[root]);
+  }
+
+  [[noreturn]] static void not_finite(int game, const char* what, int index, float number) {
+    throw std::invalid_argument("game " + std::to_string(game) + ": the network's " + what + " " +
+                                std::to_string(index) + " is " +
+                                (std::isnan(number) ? "not a number" : "infinite"));
+  }
+
+  const Config config_;
+  Tree tree_;
+  const Puct puct_;
+  const Gumbel gumbel_;
+  std::vector<float> noise_;     // [B, stride]
+  std::vector<int32_t> leaves_;  // [L, B] nodes of the step under way
+  std::vector<uint64_t> keys_;   // [B]
+  std::vector<uint64_t> phase_mask_;
+  native::ThreadPool pool_;
+  std::atomic<int64_t> levels_{0};
+  int step_ = 0;
+  bool selected_ = false;
+};
+
+}  // namespace mcts

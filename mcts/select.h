@@ -1,0 +1,232 @@
+// Which action a simulation follows: PUCT (Schrittwieser et al. 2020, appendix B) and Gumbel (Danihelka et al. 2022).
+// Both read one node of a tree and nothing else.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "mcts/config.h"
+#include "mcts/tree.h"
+
+namespace mcts {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kSmallestRange = 1e-8f;  // of values that are rescaled to 0..1
+inline constexpr int kMaxActions = 64;
+
+// The legal action with the highest score, the first of equals.
+inline int best_action(const float* score, uint64_t legal) {
+  int best = __builtin_ctzll(legal);
+  for (uint64_t rest = legal & (legal - 1); rest; rest &= rest - 1) {
+    const int action = __builtin_ctzll(rest);
+    if (score[action] > score[best]) best = action;
+  }
+  return best;
+}
+
+// e^x to within two units in the last place for x <= 0, in arithmetic that compilers turn into vector code.
+inline float fast_exp(float x) {
+  const float clamped = std::max(x, -87.0f);
+  const float scaled = clamped * 1.44269504f;
+  const float whole = std::floor(scaled + 0.5f);
+  const float r = (clamped - whole * 0.693359375f) + whole * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const int32_t exponent = (static_cast<int32_t>(whole) + 127) << 23;
+  float power;
+  std::memcpy(&power, &exponent, sizeof power);
+  return p * power;
+}
+
+// Softmax over the legal actions; the others get 0. `out` may be `logit`. Both have `width` places.
+inline void softmax(const float* logit, uint64_t legal, float* out, int width) {
+  float highest = -kInfinity;
+  for (uint64_t rest = legal; rest; rest &= rest - 1)
+    highest = std::max(highest, logit[__builtin_ctzll(rest)]);
+  for (int a = 0; a < width; ++a) out[a] = fast_exp(std::min(logit[a] - highest, 0.0f));
+  float sum = 0;
+  for (int a = 0; a < width; ++a) {
+    out[a] = legal >> a & 1 ? out[a] : 0.0f;
+    sum += out[a];
+  }
+  const float scale = 1.0f / sum;
+  for (int a = 0; a < width; ++a) out[a] *= scale;
+}
+
+// Which of the player's values a node is judged by.
+inline int judge(const Config& config, const Tree& tree, size_t node) {
+  return config.maxn ? tree.to_play[node] : 0;
+}
+
+// ---- PUCT ---------------------------------------------------------------------------------------------------
+
+// Q is rescaled to 0..1 between the lowest and highest of the node's value and its children's.
+class Puct {
+ public:
+  explicit Puct(const Config& config) : config_(config) {
+    for (int n = 0; n <= config.nodes() + 1; ++n) {
+      const double visits = n, base = config.pb_c_base;
+      explore_.push_back(
+          static_cast<float>(std::sqrt(visits) * (config.pb_c_init + std::log((visits + base + 1) / base))));
+    }
+  }
+
+  int choose(const Tree& tree, size_t node) const {
+    const size_t e = tree.edge(node);
+    const float* visits = &tree.edge_visits[e];
+    const float* evaluated = &tree.edge_values[e];
+    const float* prior = &tree.prior[e];
+    const float* q = &tree.q[e];
+    const float own = tree.value[tree.per_value(node) + static_cast<size_t>(judge(config_, tree, node))];
+    float lowest = own, highest = own;
+    for (int a = 0; a < tree.actions; ++a) {
+      const float value = evaluated[a] > 0 ? q[a] : own;
+      lowest = value < lowest ? value : lowest;
+      highest = value > highest ? value : highest;
+    }
+    const float scale = 1.0f / std::max(highest - lowest, kSmallestRange);
+    const float unvisited = config_.neutral_unvisited ? (own - lowest) * scale : 0.0f;
+    const float explore = explore_[static_cast<size_t>(tree.visits[node])];
+    float score[kMaxActions];
+    for (int a = 0; a < tree.actions; ++a) {
+      float value = evaluated[a] > 0 ? (q[a] - lowest) * scale : unvisited;
+      if (config_.leaves > 1 && visits[a] > 0) {
+        value *= 1.0f - config_.virtual_loss * (visits[a] - evaluated[a]) / visits[a];
+      }
+      score[a] = value + explore * prior[a] / (visits[a] + 1.0f);
+    }
+    return best_action(score, tree.legal[node]);
+  }
+
+ private:
+  const Config& config_;
+  std::vector<float> explore_;  // by the node's visits
+};
+
+// ---- Gumbel -------------------------------------------------------------------------------------------------
+
+// The visit count that an action must have to be considered, for each simulation: sequential halving (Karnin et al.
+// 2013) among `considered` actions.
+inline std::vector<int> considered_visits(int considered, int simulations) {
+  std::vector<int> sequence;
+  if (considered <= 1) {
+    for (int i = 0; i < simulations; ++i) sequence.push_back(i);
+    return sequence;
+  }
+  const int rounds = static_cast<int>(std::ceil(std::log2(considered)));
+  std::vector<int> visits(static_cast<size_t>(considered), 0);
+  while (static_cast<int>(sequence.size()) < simulations) {
+    const int repeats = std::max(1, simulations / (rounds * considered));
+    for (int repeat = 0; repeat < repeats; ++repeat) {
+      for (int i = 0; i < considered; ++i) sequence.push_back(visits[static_cast<size_t>(i)]++);
+    }
+    considered = std::max(2, considered / 2);
+  }
+  sequence.resize(static_cast<size_t>(simulations));
+  return sequence;
+}
+
+class Gumbel {
+ public:
+  explicit Gumbel(const Config& config) : config_(config) {
+    for (int m = 0; m <= std::min(config.max_considered, config.actions); ++m) {
+      table_.push_back(considered_visits(m, config.nodes() - 1));
+    }
+  }
+
+  // At the root, by sequential halving.
+  int choose_root(const Tree& tree, size_t root, const float* gumbel) const {
+    const size_t e = tree.edge(root);
+    float made = 0;
+    for (int a = 0; a < tree.actions; ++a) made += tree.edge_visits[e + static_cast<size_t>(a)];
+    const int legal = __builtin_popcountll(tree.legal[root]);
+    const auto& sequence =
+        table_[static_cast<size_t>(std::min({config_.max_considered, config_.actions, legal}))];
+    return best_considered(tree, root, gumbel, static_cast<float>(sequence[static_cast<size_t>(made)]));
+  }
+
+  // The action that the search recommends: the best of the most visited.
+  int recommend(const Tree& tree, size_t root, const float* gumbel) const {
+    const float* visits = &tree.edge_visits[tree.edge(root)];
+    return best_considered(tree, root, gumbel, *std::max_element(visits, visits + tree.actions));
+  }
+
+  // Inside: visits follow the improved policy.
+  int choose(const Tree& tree, size_t node) const {
+    const float* visits = &tree.edge_visits[tree.edge(node)];
+    float policy[kMaxActions];
+    improved_policy(tree, node, policy);
+    float sum = 0;
+    for (int a = 0; a < tree.actions; ++a) sum += visits[a];
+    const float scale = 1.0f / (1.0f + sum);
+    for (int a = 0; a < tree.actions; ++a) policy[a] -= visits[a] * scale;
+    return best_action(policy, tree.legal[node]);
+  }
+
+  // softmax(logit + sigma(completed q)), [stride].
+  void improved_policy(const Tree& tree, size_t node, float* policy) const {
+    completed_q(tree, node, policy);
+    const float* logit = &tree.logit[tree.edge(node)];
+    for (int a = 0; a < tree.stride; ++a) policy[a] += logit[a];
+    softmax(policy, tree.legal[node], policy, tree.stride);
+  }
+
+ private:
+  int best_considered(const Tree& tree, size_t root, const float* gumbel, float considered) const {
+    const size_t e = tree.edge(root);
+    const float* visits = &tree.edge_visits[e];
+    const float* logit = &tree.logit[e];
+    const uint64_t legal = tree.legal[root];
+    float score[kMaxActions];
+    completed_q(tree, root, score);
+    float highest = -kInfinity;
+    for (uint64_t rest = legal; rest; rest &= rest - 1)
+      highest = std::max(highest, logit[__builtin_ctzll(rest)]);
+    for (int a = 0; a < tree.actions; ++a) {
+      const float total = std::max(-1e9f, gumbel[a] + (logit[a] - highest) + score[a]);
+      score[a] = visits[a] == considered ? total : -kInfinity;
+    }
+    return best_action(score, legal);
+  }
+
+  // Values of all actions, the unvisited ones taken as the mixed value (appendix D), rescaled to 0..1 and weighted
+  // by how much has been searched. [stride]
+  void completed_q(const Tree& tree, size_t node, float* out) const {
+    const size_t e = tree.edge(node);
+    const float* visits = &tree.edge_visits[e];
+    const float* evaluated = &tree.edge_values[e];
+    const float* prior = &tree.prior[e];
+    const float* q = &tree.q[e];
+    float total = 0, mass = 0, weighted = 0, most = 0;
+    for (int a = 0; a < tree.actions; ++a) {
+      const float p = evaluated[a] > 0 ? std::max(std::numeric_limits<float>::min(), prior[a]) : 0.0f;
+      total += evaluated[a];
+      mass += p;
+      weighted += p * q[a];
+      most = visits[a] > most ? visits[a] : most;
+    }
+    const float known = mass > 0 ? weighted / mass : 0.0f;
+    const float mixed = (tree.raw_value[node] + total * known) / (total + 1.0f);
+    float lowest = kInfinity, highest = -kInfinity;
+    for (int a = 0; a < tree.actions; ++a) {
+      out[a] = evaluated[a] > 0 ? q[a] : mixed;
+      lowest = out[a] < lowest ? out[a] : lowest;
+      highest = out[a] > highest ? out[a] : highest;
+    }
+    const float weight =
+        (config_.maxvisit_init + most) * config_.value_scale / std::max(highest - lowest, kSmallestRange);
+    for (int a = 0; a < tree.actions; ++a) out[a] = (out[a] - lowest) * weight;
+    for (int a = tree.actions; a < tree.stride; ++a) out[a] = 0;
+  }
+
+  const Config& config_;
+  std::vector<std::vector<int>> table_;  // [considered][simulation]
+};
+
+}  // namespace mcts

@@ -1,0 +1,124 @@
+"""Our search against mctx on the same random problems: same visits, same actions. Needs the extra `mctx`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mcts
+
+mctx = pytest.importorskip("mctx", reason="install the extra: pip install -c constraints.txt -e '.[mctx]'")
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+STATES = 64
+
+
+class Problem:
+    """A random deterministic world of 64 states: what a network would say of each."""
+
+    def __init__(self, seed: int, batch: int, actions: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.next = rng.integers(0, STATES, (STATES, actions))
+        self.reward = rng.normal(size=(STATES, actions)).astype(np.float32) * 0.3
+        self.value = rng.normal(size=STATES).astype(np.float32)
+        self.logits = rng.normal(size=(STATES, actions)).astype(np.float32) * 1.5
+        self.root = rng.integers(0, STATES, batch)
+        self.legal = rng.random((batch, actions)) < 0.7
+        self.legal[np.arange(batch), rng.integers(0, actions, batch)] = True
+        self.gumbel = rng.gumbel(size=(batch, actions)).astype(np.float32)
+
+
+def ours(problem: Problem, algorithm: str, simulations: int, discount: float) -> tuple[Any, Any]:
+    batch, actions = problem.legal.shape
+    search = mcts.Search(
+        batch=batch,
+        num_actions=actions,
+        simulations=simulations,
+        algorithm=algorithm,
+        discount=discount,
+        unvisited="lowest",
+        max_considered=8,
+    )
+    states = np.zeros((search.nodes, batch), np.int64)
+    states[0] = problem.root
+    roots = np.concatenate([problem.logits[problem.root], problem.value[problem.root, None]], 1)
+    search.begin(roots, problem.legal, noise=problem.gumbel if algorithm == "gumbel" else None)
+    for step in range(search.steps):
+        asked = search.select()
+        before = states.reshape(-1)[asked.parent]
+        after = states[1 + step] = problem.next[before, asked.action]
+        reward = problem.reward[before, asked.action]
+        search.expand(np.concatenate([problem.logits[after], problem.value[after, None], reward[:, None]], 1))
+    return search.results(), search.choose(temperature=0)
+
+
+def theirs(problem: Problem, algorithm: str, simulations: int, discount: float) -> Any:
+    batch, _ = problem.legal.shape
+    root = mctx.RootFnOutput(
+        prior_logits=jnp.asarray(problem.logits[problem.root]),
+        value=jnp.asarray(problem.value[problem.root]),
+        embedding=jnp.asarray(problem.root),
+    )
+    tables = [jnp.asarray(x) for x in (problem.next, problem.reward, problem.value, problem.logits)]
+
+    def recurrent(params: Any, key: Any, action: Any, state: Any) -> Any:
+        following, reward, value, logits = tables
+        after = following[state, action]
+        output = mctx.RecurrentFnOutput(
+            reward=reward[state, action],
+            discount=jnp.full(batch, discount),
+            prior_logits=logits[after],
+            value=value[after],
+        )
+        return output, after
+
+    common = {
+        "params": (),
+        "rng_key": jax.random.PRNGKey(0),
+        "root": root,
+        "recurrent_fn": recurrent,
+        "num_simulations": simulations,
+        "invalid_actions": jnp.asarray(~problem.legal),
+    }
+    if algorithm == "puct":
+        return mctx.muzero_policy(**common, dirichlet_fraction=0.0, temperature=0.0)
+    return mctx.gumbel_muzero_policy(**common, max_num_considered_actions=8, gumbel_scale=1.0)
+
+
+def with_their_gumbel(problem: Problem) -> Problem:
+    """mctx draws its own noise from the key; ours takes the same numbers."""
+    key, gumbel_key = jax.random.split(jax.random.PRNGKey(0))
+    problem.gumbel = np.asarray(jax.random.gumbel(gumbel_key, problem.gumbel.shape, jnp.float32))
+    return problem
+
+
+@pytest.mark.parametrize("simulations", [1, 7, 16, 50])
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
+def test_same_visits_and_actions_as_mctx(algorithm: str, discount: float, simulations: int) -> None:
+    """1,000 problems of every size in all: 16 settings of 64 games each."""
+    for actions in (2, 16):
+        problem = with_their_gumbel(Problem(simulations * 100 + actions, batch=64, actions=actions))
+        results, chosen = ours(problem, algorithm, simulations, discount)
+        expected = theirs(problem, algorithm, simulations, discount)
+        visits = np.asarray(expected.search_tree.summary().visit_counts)
+        same = (results.visits == visits).all(1)
+        assert same.all(), f"visits differ in {(~same).sum()} of {len(same)} games"
+        assert results.policy == pytest.approx(np.asarray(expected.action_weights), abs=2e-5)
+        assert results.values[:, 0] == pytest.approx(np.asarray(expected.search_tree.node_values[:, 0]), abs=1e-5)
+        if algorithm == "gumbel":
+            assert (chosen == np.asarray(expected.action)).all()
+        else:
+            assert (visits[np.arange(64), chosen] == visits.max(1)).all()
+
+
+@pytest.mark.parametrize("simulations", [1, 4, 16, 33, 200])
+def test_same_halving_schedule_as_mctx(simulations: int) -> None:
+    from mctx._src import seq_halving
+
+    for considered in range(17):
+        expected = seq_halving.get_sequence_of_considered_visits(considered, simulations)
+        assert mcts.considered_visits(considered, simulations) == list(expected)
