@@ -133,7 +133,10 @@ NB_MODULE(_native, m) {
     return names;
   });
 
-  nb::class_<Field>(m, "Field").def_ro("name", &Field::name).def_ro("vocabulary", &Field::vocabulary);
+  nb::class_<Field>(m, "Field")
+      .def_ro("name", &Field::name)
+      .def_ro("vocabulary", &Field::vocabulary)
+      .def_ro("place", &Field::place);
   nb::class_<TokenGroup>(m, "TokenGroup")
       .def_ro("name", &TokenGroup::name)
       .def_ro("count", &TokenGroup::count)
@@ -141,9 +144,7 @@ NB_MODULE(_native, m) {
       .def_ro("slots", &TokenGroup::slots)
       .def_ro("per_player", &TokenGroup::per_player)
       .def_ro("offset", &TokenGroup::offset);
-  nb::class_<ActionShape>(m, "ActionShape")
-      .def_ro("kind", &ActionShape::kind)
-      .def_ro("slots", &ActionShape::slots);
+  nb::class_<ActionShape>(m, "ActionShape").def_ro("kind", &ActionShape::kind).def_ro("slots", &ActionShape::slots);
   nb::class_<PhaseRule>(m, "PhaseRule")
       .def_ro("possible", &PhaseRule::possible)
       .def_ro("next_phase", &PhaseRule::next_phase)
@@ -203,8 +204,8 @@ NB_MODULE(_native, m) {
             options.rules = rules;
             new (self) PyEnv(game, options);
           },
-          "game"_a, nb::kw_only(), "num_envs"_a, "num_players"_a, "preset"_a, "rules"_a, "seed"_a,
-          "threads"_a, "auto_reset"_a, "counts"_a)
+          "game"_a, nb::kw_only(), "num_envs"_a, "num_players"_a, "preset"_a, "rules"_a, "seed"_a, "threads"_a,
+          "auto_reset"_a, "counts"_a)
       .def_prop_ro("info", [](PyEnv& e) { return e.env().info(); })
       .def("bind", &PyEnv::bind)
       .def("step", &PyEnv::step, "actions"_a)
@@ -231,17 +232,31 @@ NB_MODULE(_native, m) {
           "unseen_counts",
           [](PyEnv& e, const Input& seats, const Array& out) {
             const GameInfo& info = e.env().info();
-            e.env().unseen_counts(
-                data_of<int8_t>(seats, "seats", {e.batch()}),
-                data_of<int16_t>(out, "out", {e.batch(), info.num_pools, info.num_card_kinds}));
+            e.env().unseen_counts(data_of<int8_t>(seats, "seats", {e.batch()}),
+                                  data_of<int16_t>(out, "out", {e.batch(), info.num_pools, info.num_card_kinds}));
           },
           "seats"_a, "out"_a)
       .def(
           "determinize",
-          [](PyEnv& e, const Input& seats, uint64_t seed) {
-            e.env().determinize(data_of<int8_t>(seats, "seats", {e.batch()}), seed);
+          [](PyEnv& e, const Input& seats, const Input& seeds) {
+            e.env().determinize(data_of<int8_t>(seats, "seats", {e.batch()}),
+                                data_of<uint64_t>(seeds, "seeds", {e.batch()}));
           },
-          "seats"_a, "seed"_a)
+          "seats"_a, "seeds"_a)
+      .def(
+          "moments",
+          [](PyEnv& e, uint64_t seed, const Array& out) {
+            e.env().moments(seed, data_of<uint64_t>(out, "out", {e.batch()}));
+          },
+          "seed"_a, "out"_a)
+      .def(
+          "playout",
+          [](PyEnv& e, const nb::list& bots, uint64_t seed, bool round) {
+            const auto seats = seats_of(bots);
+            nb::gil_scoped_release release;
+            e.env().playout(seats, seed, round);
+          },
+          "bots"_a, "seed"_a, "round"_a)
       .def(
           "sample_actions",
           [](PyEnv& e, uint64_t seed, const Array& out) {
@@ -279,8 +294,7 @@ NB_MODULE(_native, m) {
           },
           "source"_a, "rows"_a)
       .def(
-          "render", [](PyEnv& e, int table, int seat) { return e.env().render(table, seat); }, "table"_a,
-          "seat"_a)
+          "render", [](PyEnv& e, int table, int seat) { return e.env().render(table, seat); }, "table"_a, "seat"_a)
       .def(
           "inspect", [](PyEnv& e, int table) { return e.env().inspect(table); }, "table"_a)
       .def(
@@ -289,8 +303,7 @@ NB_MODULE(_native, m) {
           "bot",
           [](PyEnv& e, const std::string& name, const BotParameters& parameters) {
             if (!e.env().options().counts) {
-              throw std::invalid_argument(
-                  "bots read the counts tokens: make the environment with counts=True");
+              throw std::invalid_argument("bots read the counts tokens: make the environment with counts=True");
             }
             return PyBot(e.env().bot(name, parameters), e.width(), e.env().info().num_actions);
           },

@@ -57,7 +57,8 @@ using native::Rng;
 // Observations are rows of int16: groups of tokens, each a contiguous block [count, fields.size()].
 struct Field {
   std::string name;
-  int vocabulary;  // values are 0..vocabulary-1
+  int vocabulary;      // values are 0..vocabulary-1
+  bool place = false;  // it names a slot, or a block of slots, which the game's symmetries relabel
 };
 
 struct TokenGroup {
@@ -139,8 +140,7 @@ struct RuleError : std::invalid_argument {
 class RuleVisitor {
  public:
   RuleVisitor() = default;
-  RuleVisitor(std::string name, RuleValue value)
-      : name_(std::move(name)), value_(std::move(value)), set_(true) {}
+  RuleVisitor(std::string name, RuleValue value) : name_(std::move(name)), value_(std::move(value)), set_(true) {}
 
   template <class Enum>
   void choice(const char* name, Enum& field, const std::vector<std::string>& names, const char* meaning) {

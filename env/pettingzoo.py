@@ -68,9 +68,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
     agents finish together: truncated if the rules' cap on decisions was reached, else terminated.
     """
 
-    def __init__(
-        self, game: str, num_players: int, rules: Rules, render_mode: str | None, counts: bool
-    ) -> None:
+    def __init__(self, game: str, num_players: int, rules: Rules, render_mode: str | None, counts: bool) -> None:
         if render_mode not in [None, *RENDER_MODES]:
             raise ValueError(f"render_mode: expected {', '.join(RENDER_MODES)} or None, got {render_mode!r}")
         self.render_mode = render_mode
@@ -86,9 +84,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
         self.possible_agents = [f"player_{seat}" for seat in range(num_players)]
         self.agents: list[str] = []  # until reset
         self.observation_spaces = {agent: _observation_space(self.tables) for agent in self.possible_agents}
-        self.action_spaces = {
-            agent: spaces.Discrete(self.tables.num_actions) for agent in self.possible_agents
-        }
+        self.action_spaces = {agent: spaces.Discrete(self.tables.num_actions) for agent in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Dict:
         """The space of `observe(agent)`."""
@@ -170,9 +166,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
 
 def _observation_space(tables: VecEnv) -> spaces.Dict:
     """Rows [W], bounded by the vocabulary of the field at each place, and masks [A]."""
-    largest = [
-        field.vocabulary - 1 for group in tables.groups for _ in range(group.count) for field in group.fields
-    ]
+    largest = [field.vocabulary - 1 for group in tables.groups for _ in range(group.count) for field in group.fields]
     row = spaces.Box(np.zeros(tables.width, np.int16), np.asarray(largest, np.int16), dtype=np.int16)
     mask = spaces.Box(0, 1, (tables.num_actions,), np.int8)
     return spaces.Dict({"observation": row, "action_mask": mask})

@@ -129,9 +129,7 @@ class Session:
       pause: seconds to wait after a bot's turn.
     """
 
-    def __init__(
-        self, tables: VecEnv, bots: Sequence[Bot | None], ask: Callable[[str], str], pause: float
-    ) -> None:
+    def __init__(self, tables: VecEnv, bots: Sequence[Bot | None], ask: Callable[[str], str], pause: float) -> None:
         self.tables = tables
         self.bots = bots
         self.ask = ask
@@ -281,9 +279,7 @@ def make_parser() -> Parser:
         help="of the cards and the bots; the same seed and moves give the same game (default: random)",
     )
     parser.add_argument("--seat", type=whole(2**31), help="where you sit, from 0 (default: 0)")
-    parser.add_argument(
-        "--watch", action="store_true", help="let bots play all seats (--opponents names them)"
-    )
+    parser.add_argument("--watch", action="store_true", help="let bots play all seats (--opponents names them)")
     parser.add_argument(
         "--pause",
         type=seconds,

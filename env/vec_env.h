@@ -72,7 +72,8 @@ class AnyVecEnv {
   virtual void sample_actions(uint64_t seed, int64_t* out) = 0;
   virtual void random_steps(uint64_t seed, int64_t count, bool write) = 0;
   virtual void unseen_counts(const int8_t* seats, int16_t* out) = 0;
-  virtual void determinize(const int8_t* seats, uint64_t seed) = 0;
+  virtual void determinize(const int8_t* seats, const uint64_t* seeds) = 0;
+  virtual void moments(uint64_t seed, uint64_t* out) const = 0;
   virtual std::string save(int table) const = 0;
   virtual void load(int table, const std::string& blob) = 0;
   virtual void copy_tables(const AnyVecEnv& source, const std::vector<int>& rows) = 0;
@@ -81,8 +82,9 @@ class AnyVecEnv {
   virtual std::string last_event(int table) const = 0;
   virtual std::shared_ptr<Bot> bot(const std::string& name, const BotParameters& given) const = 0;
   virtual void bot_actions(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, int64_t* out) = 0;
-  virtual void play(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t bot_seed, uint64_t first_deal,
-                    int count, const GameRecords& records) = 0;
+  virtual void playout(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, bool round) = 0;
+  virtual void play(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t bot_seed, uint64_t first_deal, int count,
+                    const GameRecords& records) = 0;
 };
 
 template <class Game>
@@ -147,8 +149,7 @@ class VecEnv final : public AnyVecEnv {
       if (actions[i] != kSkip) {
         advance(i, static_cast<int>(actions[i]), true);
       } else if (buffers_.rewards) {
-        std::fill_n(buffers_.rewards + static_cast<int64_t>(i) * options_.num_players, options_.num_players,
-                    0.0f);
+        std::fill_n(buffers_.rewards + static_cast<int64_t>(i) * options_.num_players, options_.num_players, 0.0f);
       }
     });
   }
@@ -156,8 +157,7 @@ class VecEnv final : public AnyVecEnv {
   void observe(const int8_t* seats, int16_t* out) override {
     require_seats(seats);
     each_table([&](int i) {
-      table(i).observe(rules_, seats[i], out + static_cast<int64_t>(i) * info_.observation.width,
-                       options_.counts);
+      table(i).observe(rules_, seats[i], out + static_cast<int64_t>(i) * info_.observation.width, options_.counts);
     });
   }
 
@@ -168,14 +168,20 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  void determinize(const int8_t* seats, uint64_t seed) override {
+  // Table i becomes a sample, named by seeds[i], of what its seat seats[i] thinks possible: the same seed gives copies
+  // of a table the same sample.
+  void determinize(const int8_t* seats, const uint64_t* seeds) override {
     require_seats(seats);
-    for (int i = 0; i < batch(); ++i) {
+    each_table([&](int i) {
       Game& game = tables_[static_cast<size_t>(i)];
-      game.determinize(rules_, seats[i],
-                       make_key({seed, game.rng.key, game.decisions, static_cast<uint64_t>(i)}));
+      game.determinize(rules_, seats[i], make_key({seeds[i], game.rng.key, game.decisions}));
       write_view(i);
-    }
+    });
+  }
+
+  // Names the moment that each game is in.
+  void moments(uint64_t seed, uint64_t* out) const override {
+    for (int i = 0; i < batch(); ++i) out[i] = make_key({seed, table(i).rng.key, table(i).decisions});
   }
 
   void sample_actions(uint64_t seed, int64_t* out) override {
@@ -246,10 +252,8 @@ class VecEnv final : public AnyVecEnv {
   // Table k becomes a copy of the source's table rows[k].
   void copy_tables(const AnyVecEnv& source, const std::vector<int>& rows) override {
     const auto* other = dynamic_cast<const VecEnv*>(&source);
-    if (!other || other->fingerprint_ != fingerprint_ ||
-        other->options_.num_players != options_.num_players) {
-      throw std::invalid_argument(
-          "copy: the source must be the same game with the same rules and number of players");
+    if (!other || other->fingerprint_ != fingerprint_ || other->options_.num_players != options_.num_players) {
+      throw std::invalid_argument("copy: the source must be the same game with the same rules and number of players");
     }
     if (other == this) throw std::invalid_argument("copy: the source must be another environment");
     for (int row : rows) other->require_table(row);
@@ -291,13 +295,26 @@ class VecEnv final : public AnyVecEnv {
     });
   }
 
+  // Bots finish every game, or, with `round`, play until the standing changes next.
+  void playout(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, bool round) override {
+    require_all_bots(seats);
+    if (options_.auto_reset) throw std::invalid_argument("playout: make the environment with auto_reset=False");
+    pool_.split(batch(), 16, [&](int64_t begin, int64_t end) {
+      for (int i = static_cast<int>(begin); i < end; ++i) {
+        Game& game = tables_[static_cast<size_t>(i)];
+        while (!game.done()) {
+          game.step(rules_, ask(*seats[static_cast<size_t>(game.to_play())], game, seed));
+          if (round && game.standing_changed()) break;
+        }
+        write_everything(i);
+      }
+    });
+  }
+
   // Plays deals first_deal .. first_deal + count - 1 of this environment's seed from beginning to end.
   void play(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t bot_seed, uint64_t first_deal, int count,
             const GameRecords& records) override {
-    require_bots(seats);
-    for (const auto& bot : seats) {
-      if (!bot) throw std::invalid_argument("play: every seat needs a bot");
-    }
+    require_all_bots(seats);
     const int players = options_.num_players;
     pool_.split(count, 16, [&](int64_t begin, int64_t end) {
       Game game;
@@ -413,8 +430,7 @@ class VecEnv final : public AnyVecEnv {
 
   void write_result(int i) {
     const Game& game = table(i);
-    if (buffers_.rewards)
-      game.rewards(rules_, buffers_.rewards + static_cast<int64_t>(i) * options_.num_players);
+    if (buffers_.rewards) game.rewards(rules_, buffers_.rewards + static_cast<int64_t>(i) * options_.num_players);
     if (buffers_.done) buffers_.done[i] = game.done();
     if (buffers_.truncated) buffers_.truncated[i] = game.truncated();
   }
@@ -438,8 +454,7 @@ class VecEnv final : public AnyVecEnv {
     const uint64_t mask = game.legal(rules_);
     masks_[static_cast<size_t>(i)] = mask;
     if (buffers_.legal) {
-      native::spread_bits(mask, buffers_.legal + static_cast<int64_t>(i) * Game::kNumActions,
-                          Game::kNumActions);
+      native::spread_bits(mask, buffers_.legal + static_cast<int64_t>(i) * Game::kNumActions, Game::kNumActions);
     }
     if (buffers_.to_play) buffers_.to_play[i] = static_cast<int8_t>(game.to_play());
     if (buffers_.phase) buffers_.phase[i] = static_cast<int8_t>(game.phase());
@@ -469,12 +484,10 @@ class VecEnv final : public AnyVecEnv {
   [[noreturn]] void refuse(size_t i, int64_t action) const {
     std::string text = "table " + std::to_string(i) + ": ";
     if (tables_[i].done()) {
-      text += "the game is over (action " + std::to_string(action) + "); reset it or pass " +
-              std::to_string(kSkip);
+      text += "the game is over (action " + std::to_string(action) + "); reset it or pass " + std::to_string(kSkip);
     } else {
       text += "illegal action " + std::to_string(action);
-      if (action >= 0 && action < Game::kNumActions)
-        text += " (" + Game::action_name(static_cast<int>(action)) + ")";
+      if (action >= 0 && action < Game::kNumActions) text += " (" + Game::action_name(static_cast<int>(action)) + ")";
       text += " in phase " + Game::phase_name(tables_[i].phase()) + "; legal:";
       for (int a = 0; a < Game::kNumActions; ++a) {
         if (masks_[i] >> a & 1) text += " " + std::to_string(a);
@@ -489,8 +502,8 @@ class VecEnv final : public AnyVecEnv {
   }
   void require_seat(int i, int seat) const {
     if (seat >= 0 && seat < options_.num_players) return;
-    throw std::out_of_range("table " + std::to_string(i) + ": seat " + std::to_string(seat) +
-                            ", expected 0 to " + std::to_string(options_.num_players - 1));
+    throw std::out_of_range("table " + std::to_string(i) + ": seat " + std::to_string(seat) + ", expected 0 to " +
+                            std::to_string(options_.num_players - 1));
   }
   void require_seats(const int8_t* seats) const {
     for (int i = 0; i < batch(); ++i) require_seat(i, seats[i]);
@@ -499,6 +512,13 @@ class VecEnv final : public AnyVecEnv {
     if (static_cast<int>(seats.size()) == options_.num_players) return;
     throw std::invalid_argument("bots: expected one for each of " + std::to_string(options_.num_players) +
                                 " seats, got " + std::to_string(seats.size()));
+  }
+
+  void require_all_bots(const std::vector<std::shared_ptr<Bot>>& seats) const {
+    require_bots(seats);
+    for (const auto& bot : seats) {
+      if (!bot) throw std::invalid_argument("bots: every seat needs one");
+    }
   }
 
   // ---- saved states ------------------------------------------------------------------------------------

@@ -237,9 +237,7 @@ class VecEnv:
         """
         self._native.step(actions if isinstance(actions, np.ndarray) else np.asarray(actions))
 
-    def observe(
-        self, seat: int | NDArray[np.int8], out: NDArray[np.int16] | None = None
-    ) -> NDArray[np.int16]:
+    def observe(self, seat: int | NDArray[np.int8], out: NDArray[np.int16] | None = None) -> NDArray[np.int16]:
         """What a seat sees at every table (or the seat seats[i] at table i), [B, W]."""
         out = np.empty((self.num_envs, self.width), np.int16) if out is None else out
         self._native.observe(self._seats(seat), out)
@@ -251,9 +249,23 @@ class VecEnv:
         self._native.unseen_counts(self._seats(seat), out)
         return out
 
-    def determinize(self, seat: int | NDArray[np.int8], seed: int) -> None:
-        """Resamples, at every table, all that the seat cannot know (the future included)."""
+    def determinize(self, seat: int | NDArray[np.int8], seed: int | NDArray[np.uint64]) -> None:
+        """Resamples, at every table, all that the seat cannot know (the future included).
+
+        Args:
+          seat: one for all tables, or [B].
+          seed: one number, from which every table gets a sample of its own, or [B] numbers: tables in the same
+            state with the same number get the same sample.
+        """
+        if not isinstance(seed, np.ndarray):
+            seed = np.uint64(_require_seed(seed)) ^ (np.arange(self.num_envs, dtype=np.uint64) << np.uint64(32))
         self._native.determinize(self._seats(seat), seed)
+
+    def moments(self, seed: int = 0) -> NDArray[np.uint64]:
+        """Numbers that name the moment each game is in, [B]: keys for the randomness of whoever acts there."""
+        out = np.empty(self.num_envs, np.uint64)
+        self._native.moments(_require_seed(seed), out)
+        return out
 
     def sample_actions(self, seed: int, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """A uniformly random legal action for every table, [B]; `SKIP` where the game is over."""
@@ -312,6 +324,12 @@ class VecEnv:
         out = np.empty(self.num_envs, np.int64) if out is None else out
         self._native.bot_actions([bot and bot.native for bot in bots], seed, out)
         return out
+
+    def playout(self, bots: Sequence[Bot], seed: int = 0, *, until: str = "end") -> None:
+        """Bots finish the game at every table (until="end"), or play to the end of the round ("round")."""
+        if until not in ("end", "round"):
+            raise ValueError(f"until: expected end or round, got {until!r}")
+        self._native.playout([bot.native for bot in bots], seed, until == "round")
 
     def play(self, bots: Sequence[Bot], num_games: int, *, first_deal: int = 0, seed: int = 0) -> Records:
         """Plays whole games between bots inside the core: deals first_deal, first_deal + 1, ... of this seed.

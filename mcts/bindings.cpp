@@ -56,11 +56,10 @@ NB_MODULE(_native, m) {
   nb::class_<Search>(m, "Search")
       .def(
           "__init__",
-          [](Search* self, int batch, int num_actions, int num_players, int simulations,
-             const std::string& algorithm, bool maxn, bool mover_frame, int leaves, int threads,
-             float discount, float pb_c_base, float pb_c_init, float dirichlet_alpha,
-             float dirichlet_fraction, bool neutral_unvisited, float virtual_loss, int max_considered,
-             float gumbel_scale, float value_scale, float maxvisit_init, int phases,
+          [](Search* self, int batch, int num_actions, int num_players, int simulations, const std::string& algorithm,
+             bool maxn, bool mover_frame, int leaves, int threads, float discount, float pb_c_base, float pb_c_init,
+             float dirichlet_alpha, float dirichlet_fraction, bool neutral_unvisited, float virtual_loss,
+             int max_considered, float gumbel_scale, float value_scale, float maxvisit_init, int phases,
              const std::vector<uint8_t>& possible, const std::vector<uint8_t>& next_phase,
              const std::vector<uint8_t>& turn_passes) {
             Config c;
@@ -90,11 +89,10 @@ NB_MODULE(_native, m) {
             c.turn_passes = turn_passes;
             new (self) Search(c);
           },
-          nb::kw_only(), "batch"_a, "num_actions"_a, "num_players"_a, "simulations"_a, "algorithm"_a,
-          "maxn"_a, "mover_frame"_a, "leaves"_a, "threads"_a, "discount"_a, "pb_c_base"_a, "pb_c_init"_a,
-          "dirichlet_alpha"_a, "dirichlet_fraction"_a, "neutral_unvisited"_a, "virtual_loss"_a,
-          "max_considered"_a, "gumbel_scale"_a, "value_scale"_a, "maxvisit_init"_a, "phases"_a, "possible"_a,
-          "next_phase"_a, "turn_passes"_a)
+          nb::kw_only(), "batch"_a, "num_actions"_a, "num_players"_a, "simulations"_a, "algorithm"_a, "maxn"_a,
+          "mover_frame"_a, "leaves"_a, "threads"_a, "discount"_a, "pb_c_base"_a, "pb_c_init"_a, "dirichlet_alpha"_a,
+          "dirichlet_fraction"_a, "neutral_unvisited"_a, "virtual_loss"_a, "max_considered"_a, "gumbel_scale"_a,
+          "value_scale"_a, "maxvisit_init"_a, "phases"_a, "possible"_a, "next_phase"_a, "turn_passes"_a)
       .def_prop_ro("steps", [](const Search& s) { return s.config().steps(); })
       .def_prop_ro("nodes", [](const Search& s) { return s.config().nodes(); })
       .def_prop_ro("levels", &Search::levels)
@@ -105,22 +103,23 @@ NB_MODULE(_native, m) {
           [](Search& s, const Input& outputs, const Input& legal, const Input& phase, const Input& keys,
              const std::optional<Input>& noise) {
             const Config& c = s.config();
-            const float* o = data_of<float>(outputs, "outputs", {c.batch, c.actions + c.values()});
-            const bool* l = data_of<bool>(legal, "legal", {c.batch, c.actions});
-            const int8_t* p = data_of<int8_t>(phase, "phase", {c.batch});
-            const uint64_t* k = data_of<uint64_t>(keys, "keys", {c.batch});
-            const float* n = noise ? data_of<float>(*noise, "noise", {c.batch, c.actions}) : nullptr;
+            const auto count = std::clamp<int64_t>(outputs.ndim() ? outputs.shape(0) : 0, 1, c.batch);
+            const float* o = data_of<float>(outputs, "outputs", {count, c.actions + c.values()});
+            const bool* l = data_of<bool>(legal, "legal", {count, c.actions});
+            const int8_t* p = data_of<int8_t>(phase, "phase", {count});
+            const uint64_t* k = data_of<uint64_t>(keys, "keys", {count});
+            const float* n = noise ? data_of<float>(*noise, "noise", {count, c.actions}) : nullptr;
             nb::gil_scoped_release release;
-            s.begin(o, l, p, k, n);
+            s.begin(static_cast<int>(count), o, l, p, k, n);
           },
           "outputs"_a, "legal"_a, "phase"_a, "keys"_a, "noise"_a.none())
       .def(
           "select",
           [](Search& s, const Array& parent, const Array& action, const Array& shift, const Array& to_play) {
-            const native::Shape shape = {int64_t{s.config().leaves} * s.config().batch};
-            const Requests requests{
-                data_of<int64_t>(parent, "parent", shape), data_of<int64_t>(action, "action", shape),
-                data_of<int64_t>(shift, "shift", shape), data_of<int64_t>(to_play, "to_play", shape)};
+            const native::Shape shape = {int64_t{s.config().leaves} * s.active()};
+            const Requests requests{data_of<int64_t>(parent, "parent", shape),
+                                    data_of<int64_t>(action, "action", shape), data_of<int64_t>(shift, "shift", shape),
+                                    data_of<int64_t>(to_play, "to_play", shape)};
             nb::gil_scoped_release release;
             s.select(requests);
           },
@@ -130,7 +129,7 @@ NB_MODULE(_native, m) {
           [](Search& s, const Input& outputs) {
             const Config& c = s.config();
             const float* o =
-                data_of<float>(outputs, "outputs", {int64_t{c.leaves} * c.batch, c.actions + 2 * c.values()});
+                data_of<float>(outputs, "outputs", {int64_t{c.leaves} * s.active(), c.actions + 2 * c.values()});
             nb::gil_scoped_release release;
             s.expand(o);
           },
@@ -139,16 +138,16 @@ NB_MODULE(_native, m) {
           "results",
           [](Search& s, const Array& policy, const Array& visits, const Array& values, const Array& q) {
             const Config& c = s.config();
-            s.results(data_of<float>(policy, "policy", {c.batch, c.actions}),
-                      data_of<float>(visits, "visits", {c.batch, c.actions}),
-                      data_of<float>(values, "values", {c.batch, c.values()}),
-                      data_of<float>(q, "q", {c.batch, c.actions}));
+            s.results(data_of<float>(policy, "policy", {s.active(), c.actions}),
+                      data_of<float>(visits, "visits", {s.active(), c.actions}),
+                      data_of<float>(values, "values", {s.active(), c.values()}),
+                      data_of<float>(q, "q", {s.active(), c.actions}));
           },
           "policy"_a, "visits"_a, "values"_a, "q"_a)
       .def(
           "choose",
           [](Search& s, float temperature, const Array& out) {
-            s.choose(temperature, data_of<int64_t>(out, "out", {s.config().batch}));
+            s.choose(temperature, data_of<int64_t>(out, "out", {s.active()}));
           },
           "temperature"_a, "out"_a);
 }

@@ -14,9 +14,8 @@ struct Config {
   int batch = 1;
   int actions = 1;  // at most 64
   int players = 1;
-  bool maxn = true;  // a value per player, each node's player maximises its own; else one value, the root's
-  bool mover_frame =
-      true;  // network outputs list players from the mover's seat on; else from the root player's
+  bool maxn = true;         // a value per player, each node's player maximises its own; else one value, the root's
+  bool mover_frame = true;  // network outputs list players from the mover's seat on; else from the root player's
   int simulations = 1;
   int leaves = 1;  // selected per tree and step
   int threads = 1;
@@ -45,8 +44,7 @@ struct Config {
   void check() const {
     const auto require = [](bool good, const char* name, const char* expected, double got) {
       if (good) return;
-      throw std::invalid_argument(std::string(name) + ": expected " + expected + ", got " +
-                                  std::to_string(got));
+      throw std::invalid_argument(std::string(name) + ": expected " + expected + ", got " + std::to_string(got));
     };
     require(batch >= 1, "batch", "1 or more", batch);
     require(actions >= 1 && actions <= 64, "num_actions", "1 to 64", actions);
@@ -58,8 +56,7 @@ struct Config {
     require(pb_c_base > 0, "pb_c_base", "a positive number", pb_c_base);
     require(pb_c_init >= 0, "pb_c_init", "0 or more", pb_c_init);
     require(dirichlet_alpha > 0, "dirichlet_alpha", "a positive number", dirichlet_alpha);
-    require(dirichlet_fraction >= 0 && dirichlet_fraction <= 1, "dirichlet_fraction", "0 to 1",
-            dirichlet_fraction);
+    require(dirichlet_fraction >= 0 && dirichlet_fraction <= 1, "dirichlet_fraction", "0 to 1", dirichlet_fraction);
     require(virtual_loss >= 0 && virtual_loss <= 1, "virtual_loss", "0 to 1", virtual_loss);
     require(max_considered >= 1, "max_considered", "1 or more", max_considered);
     require(gumbel_scale >= 0, "gumbel_scale", "0 or more", gumbel_scale);

@@ -39,8 +39,7 @@ class Search {
       for (int a = 0; a < config_.actions; ++a) {
         mask |= uint64_t{config_.possible[table(phase, a)] != 0} << a;
       }
-      if (!mask)
-        throw std::invalid_argument("phase table: no action is possible in phase " + std::to_string(phase));
+      if (!mask) throw std::invalid_argument("phase table: no action is possible in phase " + std::to_string(phase));
       phase_mask_.push_back(mask);
     }
   }
@@ -48,28 +47,29 @@ class Search {
   const Config& config() const { return config_; }
   const Tree& tree() const { return tree_; }
   int64_t levels() const { return levels_; }
-  int step() const { return step_; }
+  int active() const { return active_; }
 
-  // Plants new trees. outputs [B, A + V]: logits, values. legal [B, A]. phase [B]. keys [B]: name each row's
+  // Plants n <= B new trees; the arrays of this search are then [n, ...] where [B, ...] is said. Hidden states stay laid
+  // out [nodes, B]. outputs [B, A + V]: logits, values. legal [B, A]. phase [B]. keys [B]: name each row's
   // randomness. noise [B, A] or null: Gumbel or Dirichlet noise to use instead of drawing it.
-  void begin(const float* outputs, const bool* legal, const int8_t* phase, const uint64_t* keys,
+  void begin(int count, const float* outputs, const bool* legal, const int8_t* phase, const uint64_t* keys,
              const float* noise) {
     const int A = config_.actions, V = config_.values();
-    for (int game = 0; game < config_.batch; ++game) {
+    for (int game = 0; game < count; ++game) {
       const bool* row = legal + static_cast<int64_t>(game) * A;
       if (std::none_of(row, row + A, [](bool l) { return l; })) {
         throw std::invalid_argument("game " + std::to_string(game) + ": no action is legal");
       }
       if (phase[game] < 0 || phase[game] >= config_.phases) {
-        throw std::invalid_argument("game " + std::to_string(game) + ": phase " +
-                                    std::to_string(phase[game]) + ", expected 0 to " +
-                                    std::to_string(config_.phases - 1));
+        throw std::invalid_argument("game " + std::to_string(game) + ": phase " + std::to_string(phase[game]) +
+                                    ", expected 0 to " + std::to_string(config_.phases - 1));
       }
     }
     step_ = 0;
     levels_ = 0;
     selected_ = false;
-    keys_.assign(keys, keys + config_.batch);
+    active_ = count;
+    keys_.assign(keys, keys + count);
     each_game([&](int game) {
       const size_t root = tree_.at(game, kRoot);
       tree_.clear(root);
@@ -95,8 +95,7 @@ class Search {
       for (int leaf = 0; leaf < config_.leaves; ++leaf) {
         const int32_t fresh = 1 + step_ * config_.leaves + leaf;
         const int32_t node = simulate(game, fresh, levels);
-        const size_t at =
-            static_cast<size_t>(leaf) * static_cast<size_t>(config_.batch) + static_cast<size_t>(game);
+        const size_t at = static_cast<size_t>(leaf) * static_cast<size_t>(active_) + static_cast<size_t>(game);
         leaves_[at] = node;
         const size_t n = tree_.at(game, node), up = tree_.at(game, tree_.parent[n]);
         requests.parent[at] = static_cast<int64_t>(tree_.parent[n]) * config_.batch + game;
@@ -114,8 +113,7 @@ class Search {
     const int A = config_.actions, V = config_.values();
     each_game([&](int game) {
       for (int leaf = 0; leaf < config_.leaves; ++leaf) {
-        const size_t at =
-            static_cast<size_t>(leaf) * static_cast<size_t>(config_.batch) + static_cast<size_t>(game);
+        const size_t at = static_cast<size_t>(leaf) * static_cast<size_t>(active_) + static_cast<size_t>(game);
         const size_t node = tree_.at(game, leaves_[at]);
         const float* out = outputs + static_cast<int64_t>(at) * (A + 2 * V);
         if (!tree_.expanded[node]) {
@@ -166,7 +164,7 @@ class Search {
 
   template <class Visit>
   void each_game(Visit&& visit) {
-    pool_.split(config_.batch, 32, [&visit](int64_t begin, int64_t end) {
+    pool_.split(active_, 32, [&visit](int64_t begin, int64_t end) {
       for (int game = static_cast<int>(begin); game < end; ++game) visit(game);
     });
   }
@@ -217,8 +215,7 @@ class Search {
   void fill(int game, size_t node, const float* logits, const float* values) {
     const size_t e = tree_.edge(node);
     for (int a = 0; a < config_.actions; ++a) {
-      if (!std::isfinite(logits[a]) && (tree_.legal[node] >> a & 1))
-        not_finite(game, "policy logit", a, logits[a]);
+      if (!std::isfinite(logits[a]) && (tree_.legal[node] >> a & 1)) not_finite(game, "policy logit", a, logits[a]);
       tree_.logit[e + static_cast<size_t>(a)] = tree_.legal[node] >> a & 1 ? logits[a] : -1e9f;
     }
     for (int a = config_.actions; a < tree_.stride; ++a) tree_.logit[e + static_cast<size_t>(a)] = -1e9f;
@@ -326,8 +323,8 @@ class Search {
     float sum = 0;
     for (int a = 0; a < config_.actions; ++a) sum += tree_.edge_visits[e + static_cast<size_t>(a)];
     for (int a = 0; a < config_.actions; ++a) {
-      target[a] = sum > 0 ? tree_.edge_visits[e + static_cast<size_t>(a)] / sum
-                          : tree_.prior[e + static_cast<size_t>(a)];
+      target[a] =
+          sum > 0 ? tree_.edge_visits[e + static_cast<size_t>(a)] / sum : tree_.prior[e + static_cast<size_t>(a)];
     }
   }
 
@@ -351,8 +348,7 @@ class Search {
 
   [[noreturn]] static void not_finite(int game, const char* what, int index, float number) {
     throw std::invalid_argument("game " + std::to_string(game) + ": the network's " + what + " " +
-                                std::to_string(index) + " is " +
-                                (std::isnan(number) ? "not a number" : "infinite"));
+                                std::to_string(index) + " is " + (std::isnan(number) ? "not a number" : "infinite"));
   }
 
   const Config config_;
@@ -366,6 +362,7 @@ class Search {
   native::ThreadPool pool_;
   std::atomic<int64_t> levels_{0};
   int step_ = 0;
+  int active_ = 0;  // trees of the search under way
   bool selected_ = false;
 };
 

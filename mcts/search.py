@@ -39,7 +39,7 @@ class Requests:
 
     Attributes:
       parent: index of the parent's hidden state, in an array laid out [nodes, B]; the answer to entry i of step s
-        is the hidden state 1 + s L + i // B of game i % B, which is index (1 + s L) B + i.
+        belongs to node 1 + s L + i // B of game i % B.
       action: taken there.
       shift: 1 where the turn passes to the next player by it, else 0.
       to_play: seat to move afterwards, relative to the root's player.
@@ -148,7 +148,7 @@ class Search:
             next_phase=table.next_phase.astype(np.uint8).ravel().tolist(),
             turn_passes=table.turn_passes.astype(np.uint8).ravel().tolist(),
         )
-        self.batch = batch
+        self.batch = self.active = batch
         self.num_actions = num_actions
         self.num_values = num_players if backup == "maxn" else 1
         self.leaves = leaves
@@ -173,7 +173,7 @@ class Search:
         keys: NDArray[np.uint64] | None = None,
         noise: NDArray[np.float32] | None = None,
     ) -> None:
-        """Plants new trees.
+        """Plants new trees: B of them, or fewer, and then B stands for their number below.
 
         Args:
           outputs: [B, A + V] logits and values of the roots.
@@ -182,13 +182,15 @@ class Search:
           keys: [B] name the randomness of each row, by default its index.
           noise: [B, A] root noise to use instead of drawing it.
         """
-        phase = np.zeros(self.batch, np.int8) if phase is None else phase
-        keys = np.arange(self.batch, dtype=np.uint64) if keys is None else keys
+        count = len(outputs)
+        phase = np.zeros(count, np.int8) if phase is None else phase
+        keys = np.arange(count, dtype=np.uint64) if keys is None else keys
         self._native.begin(outputs, legal, phase, keys, noise)
+        self.active = count
 
     def requests(self) -> Requests:
         """Arrays for `select` to fill; make them once, or in pinned memory yourself."""
-        return Requests(*(np.zeros(self.leaves * self.batch, np.int64) for _ in range(4)))
+        return Requests(*(np.zeros(self.leaves * self.active, np.int64) for _ in range(4)))
 
     def select(self, out: Requests | None = None) -> Requests:
         """Walks down every tree to an action that has not been tried."""
@@ -203,13 +205,13 @@ class Search:
     def results(self) -> Results:
         """What the search has found so far."""
         shapes = (self.num_actions, self.num_actions, self.num_values, self.num_actions)
-        results = Results(*(np.empty((self.batch, width), np.float32) for width in shapes))
+        results = Results(*(np.empty((self.active, width), np.float32) for width in shapes))
         self._native.results(results.policy, results.visits, results.values, results.q)
         return results
 
     def choose(self, temperature: float = 1.0) -> NDArray[np.int64]:
         """An action per tree, [B]. Puct samples visits ** (1 / temperature); gumbel takes the best action found."""
-        out = np.empty(self.batch, np.int64)
+        out = np.empty(self.active, np.int64)
         self._native.choose(temperature, out)
         return out
 

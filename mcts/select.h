@@ -47,8 +47,7 @@ inline float fast_exp(float x) {
 // Softmax over the legal actions; the others get 0. `out` may be `logit`. Both have `width` places.
 inline void softmax(const float* logit, uint64_t legal, float* out, int width) {
   float highest = -kInfinity;
-  for (uint64_t rest = legal; rest; rest &= rest - 1)
-    highest = std::max(highest, logit[__builtin_ctzll(rest)]);
+  for (uint64_t rest = legal; rest; rest &= rest - 1) highest = std::max(highest, logit[__builtin_ctzll(rest)]);
   for (int a = 0; a < width; ++a) out[a] = fast_exp(std::min(logit[a] - highest, 0.0f));
   float sum = 0;
   for (int a = 0; a < width; ++a) {
@@ -60,9 +59,7 @@ inline void softmax(const float* logit, uint64_t legal, float* out, int width) {
 }
 
 // Which of the player's values a node is judged by.
-inline int judge(const Config& config, const Tree& tree, size_t node) {
-  return config.maxn ? tree.to_play[node] : 0;
-}
+inline int judge(const Config& config, const Tree& tree, size_t node) { return config.maxn ? tree.to_play[node] : 0; }
 
 // ---- PUCT ---------------------------------------------------------------------------------------------------
 
@@ -146,8 +143,7 @@ class Gumbel {
     float made = 0;
     for (int a = 0; a < tree.actions; ++a) made += tree.edge_visits[e + static_cast<size_t>(a)];
     const int legal = __builtin_popcountll(tree.legal[root]);
-    const auto& sequence =
-        table_[static_cast<size_t>(std::min({config_.max_considered, config_.actions, legal}))];
+    const auto& sequence = table_[static_cast<size_t>(std::min({config_.max_considered, config_.actions, legal}))];
     return best_considered(tree, root, gumbel, static_cast<float>(sequence[static_cast<size_t>(made)]));
   }
 
@@ -186,8 +182,7 @@ class Gumbel {
     float score[kMaxActions];
     completed_q(tree, root, score);
     float highest = -kInfinity;
-    for (uint64_t rest = legal; rest; rest &= rest - 1)
-      highest = std::max(highest, logit[__builtin_ctzll(rest)]);
+    for (uint64_t rest = legal; rest; rest &= rest - 1) highest = std::max(highest, logit[__builtin_ctzll(rest)]);
     for (int a = 0; a < tree.actions; ++a) {
       const float total = std::max(-1e9f, gumbel[a] + (logit[a] - highest) + score[a]);
       score[a] = visits[a] == considered ? total : -kInfinity;

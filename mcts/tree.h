@@ -70,9 +70,9 @@ struct Tree {
 
   int64_t bytes() const {
     const auto size = [](const auto& field) { return static_cast<int64_t>(field.size() * sizeof(field[0])); };
-    return size(parent) + size(action) + size(visits) + size(evaluated) + size(legal) + size(to_play) +
-           size(phase) + size(expanded) + size(raw_value) + size(value) + size(reward) + size(child) +
-           size(edge_visits) + size(edge_values) + size(logit) + size(prior) + size(q);
+    return size(parent) + size(action) + size(visits) + size(evaluated) + size(legal) + size(to_play) + size(phase) +
+           size(expanded) + size(raw_value) + size(value) + size(reward) + size(child) + size(edge_visits) +
+           size(edge_values) + size(logit) + size(prior) + size(q);
   }
 };
 

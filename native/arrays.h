@@ -52,10 +52,9 @@ auto* data_of(const A& array, const char* name, const Shape& shape) {
     stride *= static_cast<int64_t>(array.shape(i));
   }
   if (array.dtype() != nb::dtype<T>() || got != shape || !contiguous) {
-    throw std::invalid_argument(std::string(name) + ": expected a contiguous " + dtype_name<T>() +
-                                " array of shape " + describe(shape) + ", got " +
-                                (contiguous ? "" : "non-contiguous ") + describe(array.dtype()) +
-                                " of shape " + describe(got));
+    throw std::invalid_argument(std::string(name) + ": expected a contiguous " + dtype_name<T>() + " array of shape " +
+                                describe(shape) + ", got " + (contiguous ? "" : "non-contiguous ") +
+                                describe(array.dtype()) + " of shape " + describe(got));
   }
   using Pointer = std::conditional_t<std::is_same_v<A, Input>, const T*, T*>;
   return static_cast<Pointer>(array.data());

@@ -32,9 +32,7 @@ struct Rng {
   uint64_t next() { return at(key, counter++); }
 
   // Uniform on 0..n-1 (the bias, below n / 2^64, is out of any test's reach).
-  uint32_t below(uint32_t n) {
-    return static_cast<uint32_t>((static_cast<unsigned __int128>(next()) * n) >> 64);
-  }
+  uint32_t below(uint32_t n) { return static_cast<uint32_t>((static_cast<unsigned __int128>(next()) * n) >> 64); }
   // Uniform on [0, 1).
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 };

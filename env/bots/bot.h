@@ -53,17 +53,15 @@ inline std::vector<double> bot_values(const BotDoc& doc, const BotParameters& gi
   for (const auto& [name, value] : given) {
     size_t i = 0;
     std::string known = "epsilon";
-    for (; i < doc.parameters.size() && doc.parameters[i].name != name; ++i)
-      known += ", " + doc.parameters[i].name;
+    for (; i < doc.parameters.size() && doc.parameters[i].name != name; ++i) known += ", " + doc.parameters[i].name;
     const bool noise = name == "epsilon";
     if (i == doc.parameters.size() && !noise) {
       throw std::invalid_argument("bot '" + doc.name + "' has no parameter '" + name + "', only " + known);
     }
     const double low = noise ? 0 : doc.parameters[i].low, high = noise ? 1 : doc.parameters[i].high;
     if (!(value >= low && value <= high)) {
-      throw std::invalid_argument("bot '" + doc.name + "', parameter '" + name +
-                                  "': expected a number from " + to_text(low) + " to " + to_text(high) +
-                                  ", got " + to_text(value));
+      throw std::invalid_argument("bot '" + doc.name + "', parameter '" + name + "': expected a number from " +
+                                  to_text(low) + " to " + to_text(high) + ", got " + to_text(value));
     }
     if (!noise) values[i] = value;
   }

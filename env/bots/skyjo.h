@@ -42,10 +42,9 @@ class SkyjoNaive : public SkyjoBot {
 class SkyjoThreshold : public SkyjoBot {
  public:
   static BotDoc doc() {
-    return {
-        "threshold",
-        "takes a discard of at most t; replaces its largest card, or a face-down one by less than the mean",
-        {{"t", 2, -3, 13, "largest value that it takes from the discard pile"}}};
+    return {"threshold",
+            "takes a discard of at most t; replaces its largest card, or a face-down one by less than the mean",
+            {{"t", 2, -3, 13, "largest value that it takes from the discard pile"}}};
   }
   SkyjoThreshold(int players, const std::vector<double>& values) : SkyjoBot(players), t_(values[0]) {}
 
@@ -135,9 +134,7 @@ class SkyjoColumnThreshold : public SkyjoThreshold {
 // Greedy value replacement: the sum of the grid is all that counts.
 struct SkyjoGreedyValue : SkyjoJudge {
   static BotDoc doc() {
-    return {"greedy_value",
-            "replaces its largest card, face-down ones taken at their mean, by a smaller one",
-            {}};
+    return {"greedy_value", "replaces its largest card, face-down ones taken at their mean, by a smaller one", {}};
   }
   explicit SkyjoGreedyValue(const std::vector<double>&) {}
 };
@@ -286,8 +283,7 @@ struct SkyjoGreedy : SkyjoColumnJudge {
             {{"column_bonus", 2, 0, 10, "cards per turn, while the round lasts, that may complete a pair"},
              {"knowledge", 2.5, 0, 20, "points that it is worth to know the card turned over"}}};
   }
-  explicit SkyjoGreedy(const std::vector<double>& values)
-      : SkyjoColumnJudge{{}, 0, values[0]}, knowledge(values[1]) {}
+  explicit SkyjoGreedy(const std::vector<double>& values) : SkyjoColumnJudge{{}, 0, values[0]}, knowledge(values[1]) {}
 
   double placing(const SkyjoOutlook& outlook, int card, int cell) const {
     const double gain = SkyjoColumnJudge::placing(outlook, card, cell);
@@ -341,8 +337,7 @@ struct SkyjoBotList {
 
 struct SkyjoBots
     : SkyjoBotList<SkyjoRandom, SkyjoNaive, SkyjoThreshold, SkyjoColumnThreshold, SkyjoPlanner<SkyjoGreedy>,
-                   SkyjoPlanner<SkyjoGreedyValue>, SkyjoPlanner<SkyjoInfoFirst>,
-                   SkyjoPlanner<SkyjoColumnHunter>, SkyjoPlanner<SkyjoRiskAware>,
-                   SkyjoPlanner<SkyjoEndRoundAggro>, SkyjoPlanner<SkyjoAntiDiscard>> {};
+                   SkyjoPlanner<SkyjoGreedyValue>, SkyjoPlanner<SkyjoInfoFirst>, SkyjoPlanner<SkyjoColumnHunter>,
+                   SkyjoPlanner<SkyjoRiskAware>, SkyjoPlanner<SkyjoEndRoundAggro>, SkyjoPlanner<SkyjoAntiDiscard>> {};
 
 }  // namespace env

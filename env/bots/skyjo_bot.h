@@ -34,8 +34,7 @@ class SkyjoBot : public Bot {
       case Skyjo::kClearPhase:
         return value(view.card(0, view.offered_column())) > 0 ? Skyjo::kDiscard : Skyjo::kKeep;
       default:
-        return Skyjo::kPosition +
-               (view.hand() != Skyjo::kNoCard ? replaces(view, rng) : turns_over(view, rng));
+        return Skyjo::kPosition + (view.hand() != Skyjo::kNoCard ? replaces(view, rng) : turns_over(view, rng));
     }
   }
 
@@ -88,9 +87,7 @@ class SkyjoOutlook {
 // What a planner thinks of a turn: the points that it promises. A judge redefines what it sees differently.
 struct SkyjoJudge {
   // Putting the card in the cell: the change of the own sum, face-down cards at their mean.
-  double placing(const SkyjoOutlook& outlook, int card, int cell) const {
-    return outlook.worth(cell) - value(card);
-  }
+  double placing(const SkyjoOutlook& outlook, int card, int cell) const { return outlook.worth(cell) - value(card); }
   // Discarding the card and turning the cell over.
   double turning(const SkyjoOutlook&, int /*card*/, int /*cell*/) const { return 0; }
   // In addition, bringing a face-down card to light in either way.
@@ -135,8 +132,7 @@ class SkyjoPlanner : public SkyjoBot {
     for (int card = SkyjoPool::kFirst; card <= SkyjoPool::kLast; ++card) {
       if (deck.count[card] == 0) continue;
       outlook.draw(card);
-      expected +=
-          deck.share(card) * std::max(best_place(outlook, card).points, best_turn(outlook, card).points);
+      expected += deck.share(card) * std::max(best_place(outlook, card).points, best_turn(outlook, card).points);
       outlook.draw(card, -1);
     }
     return promised > expected;

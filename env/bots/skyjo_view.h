@@ -52,9 +52,7 @@ struct SkyjoGrid {
     return next[cell];
   }
   // How many of the other two cards of the cell's column equal the given card.
-  int matches(int cell, int given) const {
-    return (card[below(cell)] == given) + (card[below(below(cell))] == given);
-  }
+  int matches(int cell, int given) const { return (card[below(cell)] == given) + (card[below(below(cell))] == given); }
   // The cells where the given card would meet that many equals.
   uint32_t matching(int given, int equals) const {
     uint32_t found = 0;

@@ -64,18 +64,7 @@ struct Skyjo {
   enum Action : int { kDeck = 0, kTake = 1, kKeep = 2, kDiscard = 3, kPosition = 4 };
   enum Phase : uint8_t { kSourcePhase, kKeepPhase, kPositionPhase, kSetupPhase, kClearPhase };
   enum Source : uint8_t { kNoSource, kFromDeck, kFromDiscard };
-  enum Kind : uint8_t {
-    kNoEvent,
-    kDrew,
-    kTook,
-    kKept,
-    kDiscarded,
-    kReplaced,
-    kTurned,
-    kRevealed,
-    kCleared,
-    kDeclined
-  };
+  enum Kind : uint8_t { kNoEvent, kDrew, kTook, kKept, kDiscarded, kReplaced, kTurned, kRevealed, kCleared, kDeclined };
 
   static constexpr int kCells = 12;
   static constexpr int kColumns = 4;
@@ -103,13 +92,12 @@ struct Skyjo {
   uint16_t face_down[kMaxPlayers];    // bit per cell
   uint16_t in_grid[kMaxPlayers];      // bit per cell that is not cleared
   uint16_t columns_cleared[kMaxPlayers];
-  uint8_t grid[kMaxPlayers][kCells];  // card codes, kNoCard where cleared
-  uint8_t
-      pile[SkyjoRules::kMaxCards];  // draw pile from the left, discard pile from the right end (its bottom)
-  uint8_t draw_counts[16];          // cards of each code in the draw pile
-  uint8_t down_counts[16];          // cards of each code face down in the grids
-  uint8_t removed[16];              // cards of each code out of play
-  Event history[Layout::kHistory];  // ring, round_decisions names the next place
+  uint8_t grid[kMaxPlayers][kCells];    // card codes, kNoCard where cleared
+  uint8_t pile[SkyjoRules::kMaxCards];  // draw pile from the left, discard pile from the right end (its bottom)
+  uint8_t draw_counts[16];              // cards of each code in the draw pile
+  uint8_t down_counts[16];              // cards of each code face down in the grids
+  uint8_t removed[16];                  // cards of each code out of play
+  Event history[Layout::kHistory];      // ring, round_decisions names the next place
   uint8_t num_players;
   uint8_t mover;
   uint8_t current_phase;
@@ -362,8 +350,8 @@ struct Skyjo {
   // ---- decisions ---------------------------------------------------------------------------------------
   void remember(Kind kind, int position, int card, int card_out, int source) {
     const auto byte = [](int number) { return static_cast<uint8_t>(number); };
-    history[round_decisions++ % Layout::kHistory] = {
-        byte(1 + mover), kind, byte(position), byte(card), byte(card_out), byte(source), {}};
+    history[round_decisions++ % Layout::kHistory] = {byte(1 + mover), kind, byte(position), byte(card), byte(card_out),
+                                                     byte(source),    {}};
   }
 
   void draw_from_deck() {
@@ -427,8 +415,7 @@ struct Skyjo {
   void decide_column(const Rules& rules, bool discard) {
     const int column = clear_column;
     const int card = grid[mover][column];
-    remember(discard ? kCleared : kDeclined, 1 + column, discard ? kNoCard : card, discard ? card : kNoCard,
-             kNoSource);
+    remember(discard ? kCleared : kDeclined, 1 + column, discard ? kNoCard : card, discard ? card : kNoCard, kNoSource);
     if (discard) clear(rules, mover, column);
     offer_column(rules, column + 1);
   }
@@ -517,8 +504,7 @@ struct Skyjo {
     }
     if (penalty && (round_scores[ender] > 0 || rules.penalty_on_nonpositive)) {
       const int own = round_scores[ender];
-      const auto not_above =
-          std::count_if(round_scores, round_scores + num_players, [own](int s) { return s <= own; });
+      const auto not_above = std::count_if(round_scores, round_scores + num_players, [own](int s) { return s <= own; });
       if (not_above > 1) round_scores[ender] *= 2;
     }
     for (int seat = 0; seat < num_players; ++seat) totals[seat] += round_scores[seat];

@@ -18,8 +18,7 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
   if (setting_up ? (starter != kNobody || ender != kNobody) : starter >= players)
     return "nobody sits where the starter does";
   if (draw_size + discard_size > rules.deck_size) return "there are more cards than in the deck";
-  if (hand > 15 || hand_source > kFromDiscard || (hand == kNoCard) != (hand_source == kNoSource))
-    return "no such hand";
+  if (hand > 15 || hand_source > kFromDiscard || (hand == kNoCard) != (hand_source == kNoSource)) return "no such hand";
   const auto cap = static_cast<uint32_t>(rules.max_decisions);
   if (cap && (decisions > cap || (decisions == cap && !finished))) return "it is past max_decisions";
   if (round_decisions > decisions || turns > decisions || round > decisions)
@@ -35,8 +34,7 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
       return "an empty seat is not empty";
     if (cells & ~kAllCells || face_down[seat] & ~cells)
       return "seat " + std::to_string(seat) + " has cards outside its grid";
-    if (playing &&
-        (std::abs(int64_t{totals[seat]}) > 1000000000 || std::abs(int64_t{round_scores[seat]}) > 1000000)) {
+    if (playing && (std::abs(int64_t{totals[seat]}) > 1000000000 || std::abs(int64_t{round_scores[seat]}) > 1000000)) {
       return "the score of seat " + std::to_string(seat) + " is out of range";
     }
     for (int cell = 0; cell < kCells; ++cell) {
@@ -58,19 +56,17 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
   }
   if (hand != kNoCard) --left[hand];
   for (int card = 0; card < 16; ++card) {
-    if (left[card] != removed[card] ||
-        (removed[card] && rules.cleared_cards == Rules::ClearedCards::kDiscardPile)) {
+    if (left[card] != removed[card] || (removed[card] && rules.cleared_cards == Rules::ClearedCards::kDiscardPile)) {
       return "its cards are not those of the deck";
     }
-    if (down[card] != down_counts[card] || draw[card] != draw_counts[card])
-      return "its card counts are wrong";
+    if (down[card] != down_counts[card] || draw[card] != draw_counts[card]) return "its card counts are wrong";
   }
   for (int i = 0; i < Layout::kHistory; ++i) {
     const Event& e = history[i];
     const bool past = round_decisions >= Layout::kHistory || static_cast<uint32_t>(i) < round_decisions;
     if (past != (e.kind != kNoEvent) || e.kind > kDeclined || e.actor > players ||
-        (e.actor == 0) != (e.kind == kNoEvent) || e.unused[0] || e.unused[1] || e.position > kCells ||
-        e.card > 15 || e.card_out > 15 || e.source > kFromDiscard) {
+        (e.actor == 0) != (e.kind == kNoEvent) || e.unused[0] || e.unused[1] || e.position > kCells || e.card > 15 ||
+        e.card_out > 15 || e.source > kFromDiscard) {
       return "its history has an impossible entry";
     }
   }
@@ -79,8 +75,7 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
   if (setting_up && rules.setup != Rules::Setup::kChosen) return "a setup phase needs setup=chosen";
   if (current_phase == kClearPhase && !voluntary) return "a clear phase needs clearing=voluntary";
   if (finished) return "";
-  if ((current_phase == kClearPhase) != (clear_column < kColumns))
-    return "no column is offered in this phase";
+  if ((current_phase == kClearPhase) != (clear_column < kColumns)) return "no column is offered in this phase";
   if (clear_column != kNobody && clear_column >= kColumns) return "no such column";
   if (ender != kNobody && (face_down[ender] || ender == mover)) return "the round's ender still has a turn";
   for (int seat = 0; seat < players; ++seat) {
@@ -106,8 +101,7 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
       if (discard_size < 1) return "the discard pile is empty";
       break;
     case kPositionPhase:
-      if (hand == kNoCard ? !face_down[mover] || !discard_size : !in_grid[mover])
-        return "no position can be chosen";
+      if (hand == kNoCard ? !face_down[mover] || !discard_size : !in_grid[mover]) return "no position can be chosen";
       if (draw_size + discard_size < 1) return "there is nothing to draw";
       break;
     default:
@@ -195,9 +189,8 @@ inline std::string Skyjo::render(const Rules& rules, int seat) const {
   auto text = [](int card) { return std::to_string(value_of(card)); };
   std::string out;
   std::snprintf(line, sizeof line, "Round %u, decision %u, %s\n", round + 1, decisions,
-                finished
-                    ? (cut ? "truncated" : "finished")
-                    : ("seat " + std::to_string(mover) + " to decide: " + phase_name(current_phase)).c_str());
+                finished ? (cut ? "truncated" : "finished")
+                         : ("seat " + std::to_string(mover) + " to decide: " + phase_name(current_phase)).c_str());
   out += line;
   std::snprintf(line, sizeof line, "Draw pile %d   discard pile %d, top %s", draw_size, discard_size,
                 discard_size ? text(discard_top()).c_str() : "-");
@@ -205,15 +198,13 @@ inline std::string Skyjo::render(const Rules& rules, int seat) const {
   if (hand != kNoCard) {
     out += "   in hand " + ((seat == mover || hand_source == kFromDiscard) ? text(hand) : std::string("##"));
   }
-  if (ender != kNobody && !finished)
-    out += "   final turns: seat " + std::to_string(ender) + " ended the round";
+  if (ender != kNobody && !finished) out += "   final turns: seat " + std::to_string(ender) + " ended the round";
   if (clear_column < kColumns) out += "   column " + std::to_string(clear_column) + " is complete";
   out += "\n";
   for (int s = 0; s < num_players; ++s) {
     std::snprintf(
         line, sizeof line, "%s%-18s", s ? "   " : "",
-        ("seat " + std::to_string(s) + (s == seat ? " (you)" : "") + (!finished && s == mover ? " *" : ""))
-            .c_str());
+        ("seat " + std::to_string(s) + (s == seat ? " (you)" : "") + (!finished && s == mover ? " *" : "")).c_str());
     out += line;
   }
   for (int row = 0; row < 3; ++row) {

@@ -7,7 +7,7 @@ namespace env {
 
 inline ObservationSpec Skyjo::observation(int players, bool counts) {
   std::vector<TokenGroup> groups = {
-      {"board", 12 * players, {{"owner", 8}, {"position", 12}, {"visibility", 3}, {"value", 16}}, true, true},
+      {"board", 12 * players, {{"owner", 8}, {"position", 12, true}, {"visibility", 3}, {"value", 16}}, true, true},
       {"discard", 1, {{"top", 16}, {"size", 161}}},
       {"global",
        1,
@@ -24,8 +24,8 @@ inline ObservationSpec Skyjo::observation(int players, bool counts) {
       {"score", players, {{"owner", 8}, {"to_go", 256}}, false, true},
       {"history",
        Layout::kHistory,
-       {{"actor", 9}, {"kind", 10}, {"position", 13}, {"card", 16}, {"card_out", 16}, {"source", 3}}},
-      {"decision", 1, {{"phase", 5}, {"hand", 17}, {"source", 3}, {"column", 5}}}};
+       {{"actor", 9}, {"kind", 10}, {"position", 13, true}, {"card", 16}, {"card_out", 16}, {"source", 3}}},
+      {"decision", 1, {{"phase", 5}, {"hand", 17}, {"source", 3}, {"column", 5, true}}}};
   if (counts) {
     std::vector<Field> values;
     for (int value = -2; value <= 12; ++value) values.push_back({"count_" + std::to_string(value), 32});

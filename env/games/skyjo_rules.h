@@ -44,10 +44,8 @@ struct SkyjoRules {
     v.choice("ender_penalty", ender_penalty, {"strict_lowest_required", "off"},
              "whether the round's ender doubles a sum that is not strictly the lowest");
     v.flag("penalty_on_nonpositive", penalty_on_nonpositive, "whether a zero or negative sum is doubled too");
-    v.choice("cleared_cards", cleared_cards, {"discard_pile", "out_of_play"},
-             "where the cards of a cleared column go");
-    v.flag("clear_on_final_reveal", clear_on_final_reveal,
-           "whether columns completed by the final reveal are cleared");
+    v.choice("cleared_cards", cleared_cards, {"discard_pile", "out_of_play"}, "where the cards of a cleared column go");
+    v.flag("clear_on_final_reveal", clear_on_final_reveal, "whether columns completed by the final reveal are cleared");
     v.choice("clearing", clearing, {"automatic", "voluntary"},
              "whether completed columns are cleared at once or their owner decides");
     v.choice("next_starter", next_starter, {"ender", "highest_sum", "seat_0"}, "who starts the next round");
@@ -93,13 +91,11 @@ struct SkyjoRules {
                       std::to_string(deck_size));
     }
     if (points <= 0 && episode == Episode::kMatch && max_decisions == 0) {
-      throw RuleError("deck",
-                      "a positive sum of all cards when a match has no max_decisions (or it may never end)",
+      throw RuleError("deck", "a positive sum of all cards when a match has no max_decisions (or it may never end)",
                       std::to_string(points));
     }
     if (clearing == Clearing::kVoluntary && initial_reveals > 2) {
-      throw RuleError("initial_reveals", "at most 2 with clearing=voluntary",
-                      std::to_string(initial_reveals));
+      throw RuleError("initial_reveals", "at most 2 with clearing=voluntary", std::to_string(initial_reveals));
     }
   }
 };

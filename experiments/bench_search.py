@@ -1,0 +1,233 @@
+"""How fast the search is, beside the bare network and the machine's matrix multiply.
+
+    python experiments/bench_search.py [--json FILE] [--quick]
+
+For the models tiny, small and paper and batches of 1 to 1024 games: simulations and decisions per second of gumbel and
+puct; the recurrent network alone at the same batch in the same run, and the ratio of the two (efficiency); microseconds
+in the tree per simulation and per level walked; memory; roots per second of the encoder. For the paper's network also a
+plain one-game-at-a-time search in Python over the same network. `sgemm` is the yardstick of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import env
+from muzero.config import SearchConfig
+from muzero.networks import Network, load_model_config
+from muzero.search import Planner
+from muzero.spec import GameSpec
+
+BATCHES = (1, 16, 64, 256, 1024)
+
+
+def seconds(work: Callable[[], Any], at_least: float, repeats: int = 3) -> float:
+    """Median seconds of a call, of `repeats` series that together last at least so long."""
+    work()
+    started = time.perf_counter()
+    work()
+    once = time.perf_counter() - started
+    calls = max(1, math.ceil(at_least / repeats / max(once, 1e-9)))
+    series = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        for _ in range(calls):
+            work()
+        series.append((time.perf_counter() - started) / calls)
+    return statistics.median(series)
+
+
+def sgemm_gflops() -> float:
+    """Best of several square and search-shaped multiplications."""
+    best = 0.0
+    for m, n, k in ((1024, 1024, 1024), (1024, 1536, 1536), (2048, 2048, 2048)):
+        a, b, c = torch.randn(m, k), torch.randn(k, n), torch.empty(m, n)
+        best = max(best, 2e-9 * m * n * k / seconds(lambda a=a, b=b, c=c: torch.mm(a, b, out=c), 0.6))  # type: ignore[misc]
+    return best
+
+
+def situations(game: str, players: int, batch: int) -> env.VecEnv:
+    """Tables in the middle of games."""
+    tables = env.make(game, batch, players, seed=1)
+    tables.random_steps(31)
+    return tables
+
+
+def measure(network: Network, config: SearchConfig, batch: int, at_least: float) -> dict[str, float]:
+    """One row of the table."""
+    tables = situations(network.spec.game, network.num_players, batch)
+    planner = Planner(network, replace(config, skip_forced=False), batch)
+    keys = tables.moments()
+    plan = seconds(lambda: planner.plan(tables.obs, tables.legal, tables.phase, keys), at_least)
+    clock = planner.clock
+    obs = torch.from_numpy(tables.obs)
+    action, shift, to_play = (torch.zeros(batch, dtype=torch.int64) for _ in range(3))
+    action.copy_(torch.from_numpy(tables.sample_actions(1)))
+    with torch.inference_mode():
+        latent, _ = network.initial(obs, config.backup)
+        bare = seconds(lambda: network.recurrent(latent, action, shift, to_play, config.backup), at_least / 4)
+        encoder = seconds(lambda: network.initial(obs, config.backup), at_least / 8)
+    simulations = batch * config.simulations
+    searching = plan - encoder  # what the simulations took
+    return {
+        "sims_per_s": simulations / searching,
+        "decisions_per_s": batch / plan,
+        "bare_sims_per_s": batch / bare,
+        "efficiency": bare * config.simulations / searching,
+        "tree_us_per_sim": 1e6 * clock.tree / clock.simulations,
+        "tree_us_per_level": 1e6 * clock.tree / clock.levels,
+        "depth": clock.levels / clock.simulations,
+        "roots_per_s": batch / encoder,
+        "megabytes": planner.bytes / 1e6,
+    }
+
+
+def flops_per_simulation(network: Network, backup: str) -> float:
+    """Multiplications and additions of the recurrent network's matrix products."""
+    rows = 64
+    latent = torch.zeros(rows, network.latent_dim)
+    index = torch.zeros(rows, dtype=torch.int64)
+    with torch.inference_mode(), FlopCounterMode(display=False) as counter:
+        network.recurrent(latent, index, index, index, backup)
+    return counter.get_total_flops() / rows
+
+
+class PlainNode:
+    """A node of the reference search."""
+
+    def __init__(self, prior: float) -> None:
+        self.prior, self.visits, self.total, self.reward = prior, 0, 0.0, 0.0
+        self.latent: Any = None
+        self.children: dict[int, PlainNode] = {}
+
+    def value(self) -> float:
+        return self.total / self.visits if self.visits else 0.0
+
+
+@torch.inference_mode()
+def plain_search(network: Network, obs: torch.Tensor, legal: np.ndarray, simulations: int) -> int:
+    """MuZero's search as it is usually written: one game, Python objects, a network call per simulation."""
+    A = len(legal)
+
+    def expand(node: PlainNode, latent: torch.Tensor, outputs: torch.Tensor, allowed: np.ndarray) -> float:
+        numbers = outputs[0].numpy()
+        priors = np.exp(numbers[:A][allowed] - numbers[:A][allowed].max())
+        node.latent = latent
+        node.children = {int(a): PlainNode(float(p)) for a, p in zip(allowed, priors / priors.sum(), strict=True)}
+        return float(numbers[A])
+
+    root = PlainNode(1.0)
+    expand(root, *network.initial(obs, "ego"), np.flatnonzero(legal))
+    zero = torch.zeros(1, dtype=torch.int64)
+    for _ in range(simulations):
+        node, path = root, [root]
+        while node.children:
+            parent = node
+            scale = math.sqrt(parent.visits + 1) * (1.25 + math.log((parent.visits + 19653) / 19652))
+            action, node = max(
+                parent.children.items(),
+                key=lambda item: item[1].reward + item[1].value() + scale * item[1].prior / (item[1].visits + 1),
+            )
+            path.append(node)
+        latent, outputs = network.recurrent(parent.latent, torch.tensor([action]), zero, zero, "ego")
+        node.reward = float(outputs[0, -1])
+        value = expand(node, latent, outputs, np.arange(A))
+        for visited in reversed(path):
+            visited.visits += 1
+            visited.total += value
+            value = visited.reward + 0.997 * value
+    return max(root.children, key=lambda a: root.children[a].visits)
+
+
+def reference_sims_per_s(network: Network, simulations: int) -> float:
+    """Simulations per second of the plain search."""
+    tables = situations(network.spec.game, network.num_players, 1)
+    obs = torch.from_numpy(tables.obs)
+    return simulations / seconds(lambda: plain_search(network, obs, tables.legal[0], simulations), 0.1, repeats=3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
+    parser.add_argument("--game", default="skyjo", choices=env.games())
+    parser.add_argument("--players", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of torch and of the trees")
+    parser.add_argument("--seconds", type=float, default=3.0, help="per measurement")
+    parser.add_argument("--quick", action="store_true", help="tiny models and few batches only, for tests")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    spec = GameSpec.of(options.game, options.players)
+    figures: dict[str, float] = {"threads": options.threads, "sgemm_gflops": sgemm_gflops()}
+    print(f"{options.game}, {options.players} players, {options.threads} threads")
+    print(f"sgemm {figures['sgemm_gflops']:.0f} GFLOPS\n")
+    columns = ("sims_per_s", "bare_sims_per_s", "efficiency", "decisions_per_s", "tree_us_per_sim", "tree_us_per_level")
+    columns += ("depth", "roots_per_s", "megabytes")
+    print(f"{'model':11}{'algorithm':10}{'sims':>5}{'batch':>6}" + "".join(f"{name:>18}" for name in columns))
+    models: dict[str, Network] = {
+        name: Network(spec, load_model_config(name)).eval() for name in ("tiny", "small", "paper")
+    }
+    flat = replace(load_model_config("tiny"), latent="flat", encoder="transformer")
+    models["tiny_flat"] = Network(spec, flat).eval()
+    if options.quick:
+        del models["small"], models["paper"]
+    best_flops = 0.0
+    for name, network in models.items():
+        for batch in (16, 64) if options.quick else BATCHES:
+            for algorithm, simulations in (("gumbel", 16), ("puct", 200 if name == "paper" else 50)):
+                if options.quick:
+                    simulations = 8
+                elif name == "paper" and batch > 256:
+                    simulations = 50 if algorithm == "puct" else 16
+                config = SearchConfig(algorithm=algorithm, simulations=simulations, threads=options.threads)
+                row = measure(network, config, batch, options.seconds)
+                cells = "".join(f"{row[c]:>18,.3f}" if row[c] < 100 else f"{row[c]:>18,.0f}" for c in columns)
+                print(f"{name:11}{algorithm:10}{simulations:>5}{batch:>6}{cells}", flush=True)
+                figures |= {f"{name}_{algorithm}_b{batch}_{key}": value for key, value in row.items()}
+                if name == "paper":
+                    achieved = row["sims_per_s"] * flops_per_simulation(network, "maxn") / 1e9
+                    best_flops = max(best_flops, achieved / figures["sgemm_gflops"])
+    summarise(figures, models, best_flops, options.quick)
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(figures, indent=1))
+
+
+def summarise(figures: dict[str, float], models: dict[str, Network], best_flops: float, quick: bool) -> None:
+    """Adds the headline figures and prints them."""
+    large, most = (64, 64) if quick else (256, 1024)
+    headlines: dict[str, float] = {}
+    if not quick:
+        headlines["paper_b256_efficiency"] = figures["paper_puct_b256_efficiency"]
+        headlines["paper_b256_sims_per_s"] = figures["paper_puct_b256_sims_per_s"]
+        headlines["paper_reference_sims_per_s"] = reference_sims_per_s(models["paper"], 100)
+        headlines["paper_speedup"] = headlines["paper_b256_sims_per_s"] / headlines["paper_reference_sims_per_s"]
+        headlines["paper_best_flops_fraction"] = best_flops
+        headlines["small_b256_sims_per_s"] = figures[f"small_gumbel_b{large}_sims_per_s"]
+    headlines["tiny_b1024_sims_per_s"] = figures[f"tiny_gumbel_b{most}_sims_per_s"]
+    headlines["tiny_flat_b1024_sims_per_s"] = figures[f"tiny_flat_gumbel_b{most}_sims_per_s"]
+    headlines["tree_us_per_level"] = figures[f"tiny_gumbel_b{most}_tree_us_per_level"]
+    print()
+    for name, value in headlines.items():
+        print(f"{name:32}{value:>14,.3f}")
+    figures |= headlines
+
+
+if __name__ == "__main__":
+    main()

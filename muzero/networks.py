@@ -1,0 +1,574 @@
+"""One network family: a token encoder, a latent (flat or slots), dynamics and prediction, with variants as flags.
+
+Everything is stated in a *frame*: an order of the seats. A root's frame starts with the player to move there. The flat
+latent keeps the root's frame for the whole search ("root"); the slots latent turns with the player to move ("mover").
+Shapes: B batch, P players, A actions, L latent, S slots, D slot, G global, E egos, N bins.
+
+    python -m muzero.networks      prints a table of parameter counts
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from muzero.config import ModelConfig, require
+from muzero.spec import GameSpec, Group
+
+MAX_PLAYERS = 8
+ABLATIONS = ("none", "no_ego", "wrong_ego", "zero_all")
+
+
+def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+    """One hidden layer."""
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
+
+
+class Support(nn.Module):
+    """Numbers as distributions over equally spaced bins."""
+
+    bins: Tensor
+
+    def __init__(self, low: float, high: float, count: int) -> None:
+        super().__init__()
+        self.register_buffer("bins", torch.linspace(low, high, count), persistent=False)
+
+    def expectation(self, logits: Tensor) -> Tensor:
+        """[..., N] -> [...]"""
+        return logits.float().softmax(-1) @ self.bins
+
+    def two_hot(self, numbers: Tensor) -> Tensor:
+        """[...] -> [..., N]: all weight on the two bins around each number; beyond the ends, on the last bin."""
+        low, high, count = self.bins[0], self.bins[-1], len(self.bins)
+        place = (numbers.clamp(low, high) - low) / (high - low) * (count - 1)
+        lower = place.floor().clamp(max=count - 2)
+        weight = (place - lower).unsqueeze(-1)
+        index = lower.long().unsqueeze(-1)
+        out = torch.zeros(*numbers.shape, count, device=numbers.device)
+        return out.scatter(-1, index, 1 - weight).scatter(-1, index + 1, weight)
+
+
+class TokenEmbedding(nn.Module):
+    """Embeds the tokens of an observation: the sum of its fields' embeddings, one table for all fields."""
+
+    shift: Tensor
+
+    def __init__(self, groups: list[Group], width: int, places: bool) -> None:
+        """`places`: whether to read the fields that name slots."""
+        super().__init__()
+        self.groups = groups
+        row = max(g.offset + g.count * len(g.vocabulary) for g in groups)
+        shift = torch.zeros(row, dtype=torch.int64)
+        total = 0
+        self.columns: list[list[int]] = []  # of the row, token by token
+        self.fields: list[int] = []  # read per token
+        for g in groups:
+            read = [f for f in range(len(g.vocabulary)) if places or not g.place[f]]
+            for f in read:
+                shift[g.offset + f : g.offset + g.count * len(g.vocabulary) : len(g.vocabulary)] = total
+                total += g.vocabulary[f]
+            self.fields.append(len(read))
+            self.columns.append([g.offset + t * len(g.vocabulary) + f for t in range(g.count) for f in read])
+        self.register_buffer("shift", shift, persistent=False)
+        self.table = nn.Parameter(torch.randn(total, width) * 0.5)
+
+    def forward(self, obs: Tensor) -> list[Tensor]:
+        """obs [B, W] integers -> per group [B, count, width]"""
+        index = obs[:, : len(self.shift)].to(torch.int64) + self.shift
+        out = []
+        for g, fields, columns in zip(self.groups, self.fields, self.columns, strict=True):
+            if fields == len(g.vocabulary):
+                tokens = index[:, g.offset : g.offset + g.count * fields]
+            else:
+                tokens = index[:, columns]
+            bags = F.embedding_bag(tokens.reshape(-1, fields), self.table, mode="sum")
+            out.append(bags.view(len(obs), g.count, -1))
+        return out
+
+
+class TransformerEncoder(nn.Module):
+    """Tokens through a pre-norm transformer, with a learnable [CLS] in front.
+
+    flat: [CLS] through LayerNorm, Linear and Tanh. slots: the same for every slot's token, and [CLS] for the rest.
+    """
+
+    def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
+        super().__init__()
+        width = config.width
+        self.embed = TokenEmbedding(groups, width, places=True)
+        self.is_slot = [g.slots for g in groups]
+        self.cls = nn.Parameter(torch.randn(1, 1, width) * 0.02)
+        self.position = nn.Parameter(torch.randn(1, sum(g.count for g in groups), width) * 0.02)
+        layer = nn.TransformerEncoderLayer(
+            width, config.heads, config.feedforward, 0.0, "gelu", batch_first=True, norm_first=True
+        )
+        self.blocks = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
+        self.slots = config.latent == "slots"
+        rest = config.global_dim if self.slots else config.latent_dim
+        self.to_rest = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, rest), nn.Tanh())
+        if self.slots:
+            self.to_slots = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.slot_dim), nn.Tanh())
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B, W] -> [B, L]"""
+        groups = self.embed(obs)
+        tokens = torch.cat(groups, 1) + self.position
+        tokens = self.blocks(torch.cat([self.cls.expand(len(obs), -1, -1), tokens], 1))
+        rest = self.to_rest(tokens[:, 0])
+        if not self.slots:
+            return torch.as_tensor(rest)
+        parts = tokens[:, 1:].split([g.shape[1] for g in groups], 1)
+        slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
+        return torch.cat([slots.flatten(1), rest], 1)
+
+
+class ColumnsEncoder(nn.Module):
+    """Slots as sets of blocks of slots: equivariant to the symmetries that the game declares.
+
+    A block sees the sum of its slots, a board the sum of its blocks, the global part all boards and the other tokens;
+    a slot's vector comes from itself, its block and the global part.
+    """
+
+    order: Tensor
+    block_of: Tensor
+
+    def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
+        super().__init__()
+        width, hidden = config.width, config.hidden
+        self.embed = TokenEmbedding(groups, width, places=False)
+        self.is_slot = [g.slots for g in groups]
+        self.arrange = BlockOrder(spec)
+        others = sum(g.count for g in groups if not g.slots)
+        self.block = nn.Linear(width, width)
+        self.board = nn.Linear(width, width)
+        self.rest = nn.Sequential(
+            nn.Linear(others * width + spec.num_players * width, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, config.global_dim),
+            nn.LayerNorm(config.global_dim),
+        )
+        self.slot_own = nn.Linear(width, width)
+        self.slot_block = nn.Linear(width, width, bias=False)
+        self.slot_rest = nn.Linear(config.global_dim, width, bias=False)
+        self.to_slot = nn.Sequential(nn.GELU(), nn.Linear(width, config.slot_dim), nn.LayerNorm(config.slot_dim))
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B, W] -> [B, L]"""
+        groups = self.embed(obs)
+        slots = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if slot], 1)
+        others = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if not slot], 1)
+        blocks = F.gelu(self.block(self.arrange.to_blocks(slots).sum(3)))  # (B, P, blocks, width)
+        boards = F.gelu(self.board(blocks.sum(2)))
+        rest = self.rest(torch.cat([others.flatten(1), boards.flatten(1)], 1))
+        mixed = self.slot_own(slots) + self.arrange.to_slots(self.slot_block(blocks)) + self.slot_rest(rest)[:, None]
+        return torch.cat([self.to_slot(mixed).flatten(1), rest], 1)
+
+
+class BlockOrder(nn.Module):
+    """Rearranges slots into players, blocks and the slots of a block."""
+
+    order: Tensor
+    block_of: Tensor
+
+    def __init__(self, spec: GameSpec) -> None:
+        super().__init__()
+        blocks = torch.from_numpy(spec.blocks)
+        self.players = spec.num_players
+        self.blocks, self.size = blocks.shape
+        per_player = blocks.numel()
+        require(per_player * self.players == spec.num_slots, "slots", f"{spec.num_slots} in blocks", per_player)
+        seats = torch.arange(self.players).view(-1, 1, 1)
+        order = (blocks + seats * per_player).reshape(-1)
+        block_of = torch.empty(spec.num_slots, dtype=torch.int64)
+        block_of[order] = torch.arange(len(order)) // self.size
+        self.register_buffer("order", order, persistent=False)
+        self.register_buffer("block_of", block_of, persistent=False)
+
+    def to_blocks(self, slots: Tensor) -> Tensor:
+        """[B, S, X] -> [B, P, blocks, size, X]"""
+        return slots[:, self.order].view(len(slots), self.players, self.blocks, self.size, -1)
+
+    def to_slots(self, blocks: Tensor) -> Tensor:
+        """[B, P, blocks, X] -> [B, S, X]: each slot its block's."""
+        return blocks.flatten(1, 2)[:, self.block_of]
+
+
+class FlatDynamics(nn.Module):
+    """The paper's: action embedding, MLP with two hidden layers, residual, LayerNorm; a reward head."""
+
+    def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
+        super().__init__()
+        L, H = config.latent_dim, config.hidden
+        self.action = nn.Embedding(spec.num_actions, config.action_dim)
+        self.body = nn.Sequential(
+            nn.Linear(L + config.action_dim, H), nn.GELU(), nn.Linear(H, H), nn.GELU(), nn.Linear(H, L)
+        )
+        self.norm = nn.LayerNorm(L)
+        self.reward = mlp(L, H, spec.num_players * config.value_bins)
+
+    def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+        """latent [B, L], action [B] -> next latent, reward logits [B, P N]; the frame stays."""
+        change = self.body(torch.cat([latent, self.action(action)], 1))
+        following = self.norm(latent + change)
+        return following, self.reward(following)
+
+
+class SlotDynamics(nn.Module):
+    """Updates the slots that an action touches and the global part; then turns the frame to the next mover."""
+
+    touched: Tensor
+    roles: Tensor
+    present: Tensor
+    kinds: Tensor
+    turns: Tensor
+
+    def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
+        super().__init__()
+        self.slots, self.slot_dim = spec.num_slots, config.slot_dim
+        D, G, H, M = config.slot_dim, config.global_dim, config.hidden, config.slot_hidden
+        slots = torch.from_numpy(spec.action_slots)
+        self.register_buffer("touched", slots.clamp(min=0), persistent=False)  # (A, K)
+        self.register_buffer("roles", torch.from_numpy(spec.action_roles).clamp(min=0), persistent=False)
+        self.register_buffer("present", (slots >= 0).float().unsqueeze(-1), persistent=False)
+        self.register_buffer("kinds", torch.from_numpy(spec.kinds), persistent=False)
+        per_player = spec.num_slots // spec.num_players
+        seats = torch.arange(spec.num_slots).view(spec.num_players, per_player)
+        turns = torch.stack([seats.roll(-turn, 0).reshape(-1) for turn in range(spec.num_players)])
+        self.register_buffer("turns", turns, persistent=False)  # (P, S)
+
+        self.kind = nn.Embedding(spec.num_kinds, H)
+        self.turn = nn.Embedding(spec.num_players, H)
+        self.role_in = nn.Embedding(spec.num_roles, M)
+        self.slot_in = nn.Linear(D, M)
+        self.gather = nn.Linear(M, H, bias=False)
+        self.rest_in = nn.Linear(G, H)
+        self.hidden = nn.Linear(H, H)
+        self.rest_out = nn.Linear(H, G)
+        self.rest_norm = nn.LayerNorm(G)
+        self.spread = nn.Linear(H, M)
+        self.slot_out = nn.Linear(M, D)
+        self.slot_norm = nn.LayerNorm(D)
+        self.reward = nn.Linear(H, spec.num_players * config.value_bins)
+
+    def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+        """latent [B, L], action, shift [B] -> next latent in the next mover's frame, reward logits [B, P N]."""
+        slots, rest = latent[:, : self.slots * self.slot_dim], latent[:, self.slots * self.slot_dim :]
+        slots = slots.view(len(latent), self.slots, self.slot_dim)
+        where = self.touched[action].unsqueeze(-1).expand(-1, -1, self.slot_dim)  # (B, K, D)
+        old = slots.gather(1, where)
+        present = self.present[action]
+        seen = self.slot_in(old) + self.role_in(self.roles[action])
+        summary = (F.gelu(seen) * present).sum(1)
+        hidden = F.gelu(self.rest_in(rest) + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
+        hidden = F.gelu(self.hidden(hidden))
+        rest = self.rest_norm(rest + self.rest_out(hidden))
+        new = self.slot_norm(old + self.slot_out(F.gelu(seen + self.spread(hidden)[:, None])))
+        slots = slots.scatter(1, where, torch.where(present > 0, new, old))
+        slots = slots.gather(1, self.turns[shift].unsqueeze(-1).expand(-1, -1, self.slot_dim))
+        return torch.cat([slots.flatten(1), rest], 1), self.reward(hidden)
+
+
+class EgoConditioning(nn.Module):
+    """LayerNorm(h + e_ego + e_current + e_players); without ego conditioning, LayerNorm(h)."""
+
+    def __init__(self, width: int, ego: bool) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.ablation = "none"
+        self.on = ego
+        if ego:
+            self.ego = nn.Embedding(MAX_PLAYERS, width)
+            self.current = nn.Embedding(MAX_PLAYERS, width)
+            self.players = nn.Embedding(MAX_PLAYERS + 1, width)
+            for table in (self.ego, self.current, self.players):
+                nn.init.normal_(table.weight, std=0.1)
+
+    def forward(self, h: Tensor, ego: Tensor, current: Tensor, players: int) -> Tensor:
+        """h [B, X], ego [B, E], current [B] -> [B, E, X]; seats are of the frame."""
+        h = h.unsqueeze(1)
+        if not self.on:
+            return self.norm(h)  # type: ignore[no-any-return]
+        if self.ablation == "zero_all":
+            return self.norm(h.expand(-1, ego.shape[1], -1))  # type: ignore[no-any-return]
+        if self.ablation == "wrong_ego":
+            ego = (ego + 1) % players
+        h = h + self.current(current).unsqueeze(1) + self.players.weight[players]
+        h = h.expand(-1, ego.shape[1], -1) if self.ablation == "no_ego" else h + self.ego(ego)
+        return self.norm(h)  # type: ignore[no-any-return]
+
+
+class FlatTrunk(nn.Module):
+    """Feeds the flat latent to the heads. The heads themselves are MLPs, as in the paper."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.dim = config.latent_dim
+
+    def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
+        """-> (nothing, the part that is conditioned)"""
+        return latent[:, :0], latent
+
+    def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
+        """conditioned [B, E, L] -> features [B, E, L]"""
+        return conditioned
+
+
+class FlatPolicy(nn.Module):
+    """A logit per action from the features."""
+
+    def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
+        super().__init__()
+        self.head = mlp(config.latent_dim, config.hidden, spec.num_actions)
+
+    def forward(self, slots: Tensor, features: Tensor) -> Tensor:
+        """features [B, L] -> [B, A]"""
+        return self.head(features)  # type: ignore[no-any-return]
+
+
+class SlotTrunk(nn.Module):
+    """Pools slots into blocks and boards (sums, so that symmetries do not matter) and joins the global part."""
+
+    def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
+        super().__init__()
+        D, G, H, M = config.slot_dim, config.global_dim, config.hidden, config.slot_hidden
+        self.slots, self.slot_dim, self.dim = spec.num_slots, D, H
+        self.arrange = BlockOrder(spec)
+        self.slot = nn.Linear(D, M)
+        self.block = nn.Linear(M, M)
+        self.boards = nn.Linear(spec.num_players * M, H, bias=False)
+        self.rest = nn.Linear(G, H)
+
+    def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
+        """-> (slots [B, S, D], the part that is conditioned [B, G])"""
+        cut = self.slots * self.slot_dim
+        return latent[:, :cut].view(len(latent), self.slots, self.slot_dim), latent[:, cut:]
+
+    def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
+        """slots [B, S, D], conditioned [B, E, G] -> features [B, E, H]"""
+        seen = F.gelu(self.slot(slots))
+        blocks = F.gelu(self.block(self.arrange.to_blocks(seen).sum(3)))
+        boards = self.boards(blocks.sum(2).flatten(1))
+        return F.gelu(boards.unsqueeze(1) + self.rest(conditioned))
+
+
+class SlotPolicy(nn.Module):
+    """A logit per kind of action, plus what each slot that the action touches says in its role."""
+
+    index: Tensor
+    present: Tensor
+    kinds: Tensor
+
+    def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
+        super().__init__()
+        H, M, R = config.hidden, config.slot_hidden, spec.num_roles
+        touched = torch.from_numpy(spec.action_slots)
+        index = touched.clamp(min=0) * R + torch.from_numpy(spec.action_roles).clamp(min=0)
+        self.register_buffer("index", index.reshape(-1), persistent=False)
+        self.register_buffer("present", (touched >= 0).float(), persistent=False)  # (A, K)
+        self.register_buffer("kinds", torch.from_numpy(spec.kinds), persistent=False)
+        # Slots that no action touches need no score.
+        self.scored = int(touched.max()) + 1
+        self.kind = nn.Linear(H, spec.num_kinds)
+        self.slot = nn.Linear(config.slot_dim, M)
+        self.context = nn.Linear(H, M, bias=False)
+        self.score = nn.Linear(M, R)
+
+    def forward(self, slots: Tensor, features: Tensor) -> Tensor:
+        """slots [B, S, D], features [B, H] -> [B, A]"""
+        hidden = F.gelu(self.slot(slots[:, : self.scored]) + self.context(features).unsqueeze(1))
+        scores: Tensor = self.score(hidden).flatten(1)[:, self.index].view(len(slots), *self.present.shape)
+        kinds: Tensor = self.kind(features)[:, self.kinds]
+        return kinds + (scores * self.present).sum(-1)
+
+
+class Prediction(NamedTuple):
+    """What the network says of a latent, seats in its frame.
+
+    Attributes:
+      policy: [B, A] logits for the player to move.
+      value: [B, P, N] logits of each seat's value.
+      winner: [B, E, P] logits of who wins, seats from each ego's on; E = P with ego conditioning, else 1, the
+        frame's first seat. None without the heads.
+      rank: [B, E, P, P] logits of each seat's rank, likewise.
+    """
+
+    policy: Tensor
+    value: Tensor
+    winner: Tensor | None
+    rank: Tensor | None
+
+
+class Network(nn.Module):
+    """Representation, dynamics and prediction."""
+
+    def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
+        super().__init__()
+        config.check()
+        self.spec, self.config = spec, config
+        self.num_players = spec.num_players
+        flat = config.latent == "flat"
+        self.frame = "root" if flat else "mover"
+        self.latent_dim = config.latent_dim if flat else spec.num_slots * config.slot_dim + config.global_dim
+        groups = [g for g in spec.groups if config.counts or g.name != "counts"]
+        encoder = TransformerEncoder if config.encoder == "transformer" else ColumnsEncoder
+        self.representation = encoder(spec, config, groups)
+        self.dynamics = FlatDynamics(spec, config) if flat else SlotDynamics(spec, config)
+        self.condition = EgoConditioning(config.latent_dim if flat else config.global_dim, config.ego)
+        self.trunk: FlatTrunk | SlotTrunk = FlatTrunk(config) if flat else SlotTrunk(spec, config)
+        self.policy: FlatPolicy | SlotPolicy = FlatPolicy(spec, config) if flat else SlotPolicy(spec, config)
+
+        def head(outputs: int) -> nn.Module:
+            return mlp(self.trunk.dim, config.hidden, outputs) if flat else nn.Linear(self.trunk.dim, outputs)
+
+        P = spec.num_players
+        self.value = head(config.value_bins * (1 if config.ego else P))
+        self.winner = head(P) if config.outcome else None
+        self.rank = head(P * P) if config.outcome else None
+        self.support = Support(config.value_min, config.value_max, config.value_bins)
+        self.register_buffer("seats", torch.arange(P), persistent=False)
+
+    seats: Tensor
+
+    def set_ablation(self, ablation: str) -> None:
+        """Switches parts of the ego conditioning off at inference; the LayerNorm stays."""
+        require(ablation in ABLATIONS, "ablation", f"one of {', '.join(ABLATIONS)}", ablation)
+        require(
+            ablation == "none" or self.config.ego, "ablation", "none for a model without ego conditioning", ablation
+        )
+        self.condition.ablation = ablation
+
+    def represent(self, obs: Tensor) -> Tensor:
+        """obs [B, W] integers -> latent [B, L], in the frame of the observer."""
+        return self.representation(obs)  # type: ignore[no-any-return]
+
+    def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
+        """latent [B, L], to_play [B] seats in the root's frame -> everything, for every ego."""
+        P = self.num_players
+        slots, rest = self.trunk.split(latent)
+        mover = to_play if self.frame == "root" else torch.zeros_like(to_play)
+        egos = self.seats.expand(len(latent), -1)
+        features = self.trunk(slots, self.condition(rest, egos, mover, P))  # (B, E, H)
+        own = features[torch.arange(len(latent), device=latent.device), mover] if self.config.ego else features[:, 0]
+        winner = rank = None
+        if self.winner is not None and self.rank is not None:
+            winner = self.winner(features)
+            rank = self.rank(features).unflatten(-1, (P, P))
+        value = self.value(features).reshape(len(latent), P, -1)
+        return Prediction(self.policy(slots, own), value, winner, rank)
+
+    def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+        """Next latent and reward logits [B, P, N], seats in the frame of the latent given."""
+        latent, reward = self.dynamics(latent, action, shift)
+        return latent, reward.view(len(latent), self.num_players, -1)
+
+    # ---- for the search: numbers instead of distributions, and only what it needs -------------------------
+
+    def initial(self, obs: Tensor, backup: str) -> tuple[Tensor, Tensor]:
+        """obs [B, W] -> latent, outputs [B, A + V]: policy logits, values."""
+        latent = self.represent(obs)
+        to_play = torch.zeros(len(obs), dtype=torch.int64, device=obs.device)
+        return latent, torch.cat(self._judge(latent, to_play, backup), 1)
+
+    def recurrent(
+        self, latent: Tensor, action: Tensor, shift: Tensor, to_play: Tensor, backup: str
+    ) -> tuple[Tensor, Tensor]:
+        """latent [B, L], action, shift, to_play [B] -> latent, outputs [B, A + 2 V]: policy logits, values, rewards."""
+        latent, reward_logits = self.step(latent, action, shift)
+        rewards = self.support.expectation(reward_logits)
+        if backup == "ego":
+            rewards = self._root_seat(rewards, (to_play - shift) % self.num_players)
+        return latent, torch.cat([*self._judge(latent, to_play, backup), rewards], 1)
+
+    def _judge(self, latent: Tensor, to_play: Tensor, backup: str) -> tuple[Tensor, Tensor]:
+        """Policy logits [B, A] and values [B, V]; one value, the root player's, if the backup is "ego"."""
+        P, rows = self.num_players, len(latent)
+        slots, rest = self.trunk.split(latent)
+        mover = to_play if self.frame == "root" else torch.zeros_like(to_play)
+        only_root = backup == "ego"
+        if not self.config.ego:
+            features = self.trunk(slots, self.condition(rest, mover[:, None], mover, P))[:, 0]
+            values = self.support.expectation(self.value(features).view(rows, P, -1))
+            values = self._root_seat(values, to_play) if only_root else values
+            return self.policy(slots, features).float(), values
+        if only_root:
+            root = torch.zeros_like(to_play) if self.frame == "root" else -to_play % P
+            features = self.trunk(slots, self.condition(rest, torch.stack([root, mover], 1), mover, P))
+            own, judged = features[:, 1], features[:, :1]
+        else:
+            features = self.trunk(slots, self.condition(rest, self.seats.expand(rows, -1), mover, P))
+            own = features[:, 0] if self.frame == "mover" else features[torch.arange(rows, device=mover.device), mover]
+            judged = features
+        return self.policy(slots, own).float(), self.support.expectation(self.value(judged))
+
+    def _root_seat(self, numbers: Tensor, to_play: Tensor) -> Tensor:
+        """numbers [B, P] in the frame -> [B, 1], the root player's; to_play as seen from the root."""
+        if self.frame == "root":
+            return numbers[:, :1]
+        return numbers.gather(1, (-to_play % self.num_players).unsqueeze(1))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Flags that make a variant; everything else is the same."""
+
+    ego: bool
+    outcome: bool
+
+
+VARIANTS = {
+    "baseline": Variant(ego=False, outcome=False),
+    "belief": Variant(ego=True, outcome=True),
+    "ego_only": Variant(ego=True, outcome=False),
+    "heads_only": Variant(ego=False, outcome=True),
+}
+
+
+def load_model_config(name: str, variant: str = "baseline") -> ModelConfig:
+    """A model of conf/model with a variant's flags, as `model=NAME +variant=VARIANT` gives it."""
+    from omegaconf import OmegaConf
+
+    conf = files("conf") / "model"
+    known = sorted(path.name.removesuffix(".yaml") for path in conf.iterdir() if path.name.endswith(".yaml"))
+    require(name in known, "model", f"one of {', '.join(known)}", name)
+    require(variant in VARIANTS, "variant", f"one of {', '.join(VARIANTS)}", variant)
+    raw = OmegaConf.create((conf / f"{name}.yaml").read_text())
+    config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(ModelConfig), raw))
+    assert isinstance(config, ModelConfig)
+    return replace(config, **asdict(VARIANTS[variant]))
+
+
+def main() -> None:
+    """Prints parameter counts of all models and variants."""
+    import argparse
+
+    import env
+
+    parser = argparse.ArgumentParser(prog="python -m muzero.networks", description="Table of parameter counts.")
+    parser.add_argument("--game", default=env.games()[0], choices=env.games())
+    parser.add_argument("--players", type=int, default=2)
+    options = parser.parse_args()
+    spec = GameSpec.of(options.game, options.players)
+    parts = ("representation", "dynamics", "condition", "trunk", "policy", "value", "winner", "rank")
+    print(f"{options.game}, {options.players} players: parameters\n")
+    print(f"{'model':8}{'variant':12}{'latent':>14}" + "".join(f"{part:>16}" for part in (*parts, "total")))
+    for model in ("tiny", "small", "paper"):
+        for variant in VARIANTS:
+            network = Network(spec, load_model_config(model, variant))
+            counts = [count_parameters(getattr(network, part)) for part in parts]
+            latent = f"{network.config.latent} {network.latent_dim}"
+            cells = (*counts, count_parameters(network))
+            print(f"{model:8}{variant:12}{latent:>14}" + "".join(f"{count:>16,}" for count in cells))
+
+
+def count_parameters(module: nn.Module | None) -> int:
+    """Trainable numbers in a module."""
+    return sum(p.numel() for p in module.parameters()) if module is not None else 0
+
+
+if __name__ == "__main__":
+    main()

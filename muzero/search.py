@@ -1,0 +1,197 @@
+"""Where torch meets mcts: the trees grow in C++ on the CPU, their hidden states stay on the network's device.
+
+Per simulation step one small block of indices goes to the device and one of network outputs comes back; nothing else
+waits for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from time import perf_counter
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mcts import Requests, Results, Search
+from muzero.config import SearchConfig
+from muzero.networks import Network
+
+_NOT_FOR_TREES = {"skip_forced", "bf16", "compile"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a search recommends for B games.
+
+    Attributes:
+      actions: [B].
+      policy: [B, A] training target.
+      values: [B, V] search values, seats from the mover's on; V = P, or 1 if the backup is "ego".
+      raw_values: [B, V] the network's own.
+      visits: [B, A], all zero where there was nothing to search.
+    """
+
+    actions: NDArray[np.int64]
+    policy: NDArray[np.float32]
+    values: NDArray[np.float32]
+    raw_values: NDArray[np.float32]
+    visits: NDArray[np.float32]
+
+
+@dataclass
+class Clock:
+    """Seconds spent since the planner was made.
+
+    Attributes:
+      encoder: representation and prediction of the roots.
+      network: recurrent calls, transfers included.
+      tree: selection, expansion and backup.
+      simulations: made, over all games.
+      levels: of trees walked.
+    """
+
+    encoder: float = 0.0
+    network: float = 0.0
+    tree: float = 0.0
+    simulations: int = 0
+    levels: int = 0
+
+
+class Planner:
+    """Searches with a network for up to `batch` games at a time; keeps one arena of trees and hidden states.
+
+    Args:
+      network: on the device it is to run on; used in inference mode.
+      config: of the search.
+      batch: most games in one call.
+      greedy: evaluate: no root noise, and the most visited action.
+    """
+
+    def __init__(self, network: Network, config: SearchConfig, batch: int, *, greedy: bool = False) -> None:
+        config.check()
+        self.config = replace(config, gumbel_scale=0.0, dirichlet_fraction=0.0) if greedy else config
+        self.greedy = greedy
+        self.batch = batch
+        self.network = network
+        self.device = next(network.parameters()).device
+        spec = network.spec
+        self.trees = Search(
+            batch=batch,
+            num_actions=spec.num_actions,
+            num_players=spec.num_players,
+            phase_table=spec.phase_table,
+            mover_frame=network.frame == "mover",
+            **{k: v for k, v in asdict(self.config).items() if k not in _NOT_FOR_TREES},
+        )
+        self.clock = Clock()
+        A, V, most = spec.num_actions, self.trees.num_values, self.trees.leaves * batch
+        self._latents = torch.zeros(self.trees.nodes, batch, network.latent_dim, device=self.device)
+        pinned = self.device.type == "cuda"
+        self._asked = torch.zeros(4, most, dtype=torch.int64, pin_memory=pinned)
+        self._answers = torch.zeros(most, A + 2 * V, pin_memory=pinned)
+        self._recurrent = torch.compile(network.recurrent, dynamic=False) if config.compile else network.recurrent
+
+    @property
+    def bytes(self) -> int:
+        """Memory of trees and hidden states."""
+        return self.trees.bytes + self._latents.numel() * self._latents.element_size()
+
+    @torch.inference_mode()
+    def plan(
+        self,
+        obs: NDArray[np.int16],
+        legal: NDArray[np.bool_],
+        phase: NDArray[np.int8],
+        keys: NDArray[np.uint64],
+        temperature: float = 1.0,
+    ) -> Plan:
+        """Searches.
+
+        Args:
+          obs: [B, W] rows as the players to move see them.
+          legal: [B, A], at least one action in each row.
+          phase: [B].
+          keys: [B] name the randomness of each game's search.
+          temperature: of the choice among visits (puct).
+        """
+        assert obs.shape[1:] == (self.network.spec.width,), obs.shape
+        temperature = 0.0 if self.greedy else temperature
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.bf16):
+            started = perf_counter()
+            latent, outputs = self.network.initial(_to(torch.from_numpy(obs), self.device), self.config.backup)
+            roots = outputs.float().cpu().numpy()
+            self.clock.encoder += perf_counter() - started
+            if not self.config.skip_forced:
+                return self._search(latent, roots, legal, phase, keys, temperature)
+            free = np.flatnonzero(legal.sum(1) > 1)
+            if len(free) == len(obs):
+                return self._search(latent, roots, legal, phase, keys, temperature)
+            plan = self._forced(roots, legal)
+            if len(free):
+                rows = _to(torch.from_numpy(free), self.device)
+                found = self._search(latent[rows], roots[free], legal[free], phase[free], keys[free], temperature)
+                for name in (f.name for f in fields(Plan)):
+                    getattr(plan, name)[free] = getattr(found, name)
+            return plan
+
+    def _forced(self, roots: NDArray[np.float32], legal: NDArray[np.bool_]) -> Plan:
+        """The plan where there is one legal action: that one, and the network's value."""
+        A = legal.shape[1]
+        return Plan(
+            legal.argmax(1),
+            legal.astype(np.float32),
+            roots[:, A:].copy(),
+            roots[:, A:].copy(),
+            np.zeros(legal.shape, np.float32),
+        )
+
+    def _search(
+        self,
+        latent: Tensor,
+        roots: NDArray[np.float32],
+        legal: NDArray[np.bool_],
+        phase: NDArray[np.int8],
+        keys: NDArray[np.uint64],
+        temperature: float,
+    ) -> Plan:
+        trees, clock, games = self.trees, self.clock, len(latent)
+        started = perf_counter()
+        trees.begin(roots, legal, phase, keys)
+        clock.tree += perf_counter() - started
+        leaves = trees.leaves
+        count = leaves * games
+        self._latents[0, :games] = latent
+        flat = self._latents.view(-1, latent.shape[1])
+        asked = self._asked.view(-1)[: 4 * count].view(4, count)
+        requests = Requests(*asked.numpy())
+        answers = self._answers[:count]
+        for step in range(trees.steps):
+            started = perf_counter()
+            trees.select(requests)
+            selected = perf_counter()
+            parent, action, shift, to_play = _to(asked, self.device)
+            latent, outputs = self._recurrent(flat[parent], action, shift, to_play, self.config.backup)
+            first = 1 + step * leaves
+            self._latents[first : first + leaves, :games] = latent.view(leaves, games, -1)
+            if self.device.type == "cpu":
+                answered = outputs.float()
+            else:
+                answers.copy_(outputs, non_blocking=True)
+                torch.cuda.current_stream(self.device).synchronize()
+                answered = answers
+            ready = perf_counter()
+            trees.expand(answered.numpy())
+            clock.tree += selected - started + perf_counter() - ready
+            clock.network += ready - selected
+        clock.simulations += trees.steps * count
+        clock.levels += trees.levels
+        results: Results = trees.results()
+        raw = roots[:, legal.shape[1] :]
+        return Plan(trees.choose(temperature), results.policy, results.values, raw, results.visits)
+
+
+def _to(tensor: Tensor, device: torch.device) -> Tensor:
+    """Moves a tensor without waiting; on the CPU it stays where it is."""
+    return tensor.to(device, non_blocking=True)

@@ -1,0 +1,125 @@
+"""What networks and search need to know of a game, taken from what the game declares. No game is named here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+import env
+from mcts import PhaseTable
+
+
+@dataclass(frozen=True)
+class Group:
+    """A block of tokens in an observation row.
+
+    Attributes:
+      name: of the group.
+      offset: of the block [count, fields] in the row.
+      count: tokens.
+      vocabulary: categories of each field.
+      place: fields that name a slot, which a symmetric encoder must not read.
+      slots: whether its tokens are slots.
+      per_player: whether its tokens stand seat by seat from the observer's.
+    """
+
+    name: str
+    offset: int
+    count: int
+    vocabulary: tuple[int, ...]
+    place: tuple[bool, ...]
+    slots: bool
+    per_player: bool
+
+
+@dataclass(frozen=True)
+class GameSpec:
+    """A game for a number of players.
+
+    Attributes:
+      game: its name.
+      num_players: P.
+      num_actions: A.
+      groups: of observation rows, counts included.
+      phase_table: for the search.
+      kinds: [A] kind of each action.
+      action_slots: [A, K] slots that each action touches, -1 for none.
+      action_roles: [A, K] the role each has in it, -1 for none.
+      blocks: [blocks, slots] symmetric blocks of a player's slots.
+    """
+
+    game: str
+    num_players: int
+    num_actions: int
+    groups: tuple[Group, ...]
+    phase_table: PhaseTable
+    kinds: NDArray[np.int64]
+    action_slots: NDArray[np.int64]
+    action_roles: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+
+    @staticmethod
+    def of(game: str, num_players: int) -> GameSpec:
+        """Asks the environment."""
+        return GameSpec.of_tables(env.make(game, 1, num_players))
+
+    @staticmethod
+    def of_tables(tables: env.VecEnv) -> GameSpec:
+        """The spec of an environment that exists."""
+        info = tables.info
+        groups = tuple(
+            Group(
+                g.name,
+                g.offset,
+                g.count,
+                tuple(field.vocabulary for field in g.fields),
+                tuple(field.place for field in g.fields),
+                g.slots,
+                g.per_player,
+            )
+            for g in info.groups
+        )
+        rules = info.phase_table
+        widest = max(1, *(len(shape.slots) for shape in info.action_shapes))
+        touched = np.full((2, info.num_actions, widest), -1, np.int64)
+        for action, shape in enumerate(info.action_shapes):
+            for k, pair in enumerate(shape.slots):
+                touched[:, action, k] = pair
+        return GameSpec(
+            game=tables.game,
+            num_players=tables.num_players,
+            num_actions=info.num_actions,
+            groups=groups,
+            phase_table=PhaseTable(
+                np.array([[rule.possible for rule in row] for row in rules]),
+                np.array([[rule.next_phase for rule in row] for row in rules], np.uint8),
+                np.array([[rule.turn_passes for rule in row] for row in rules]),
+            ),
+            kinds=np.array([shape.kind for shape in info.action_shapes]),
+            action_slots=touched[0],
+            action_roles=touched[1],
+            blocks=np.array(info.symmetric_blocks, np.int64),
+        )
+
+    @cached_property
+    def width(self) -> int:
+        """Numbers in an observation row."""
+        return sum(group.count * len(group.vocabulary) for group in self.groups)
+
+    @cached_property
+    def num_slots(self) -> int:
+        """Slots of all players."""
+        return sum(group.count for group in self.groups if group.slots)
+
+    @cached_property
+    def num_kinds(self) -> int:
+        """Kinds of actions."""
+        return int(self.kinds.max()) + 1
+
+    @cached_property
+    def num_roles(self) -> int:
+        """Roles that slots have in actions."""
+        return int(self.action_roles.max()) + 1

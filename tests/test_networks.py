@@ -1,0 +1,319 @@
+"""The network family: shapes, frames, symmetries, variants and switches."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import env
+from muzero.config import ModelConfig
+from muzero.networks import ABLATIONS, VARIANTS, Network, Support, load_model_config
+from muzero.spec import GameSpec
+
+KINDS = [("flat", "transformer"), ("slots", "transformer"), ("slots", "columns")]
+kinds = pytest.mark.parametrize(("latent", "encoder"), KINDS)
+variants = pytest.mark.parametrize("variant", VARIANTS)
+
+
+def make(latent: str, encoder: str, variant: str, players: int = 3, **changes: object) -> Network:
+    torch.manual_seed(0)
+    config = replace(load_model_config("tiny", variant), latent=latent, encoder=encoder, **changes)  # type: ignore[arg-type]
+    network = Network(GameSpec.of("skyjo", players), config).eval()
+    for parameter in network.parameters():  # biases and LayerNorms too, so that nothing is symmetric by accident
+        torch.nn.init.normal_(parameter, std=0.3)
+    return network
+
+
+def tables(players: int = 3, batch: int = 16) -> env.VecEnv:
+    made = env.make("skyjo", batch, players, seed=3)
+    for moment in range(40):
+        actions = made.sample_actions(2)
+        actions[np.arange(batch) * 2 < moment] = env.SKIP
+        made.step(actions)
+    return made
+
+
+def seats(batch: int, players: int) -> Tensor:
+    return torch.arange(batch) % players
+
+
+@kinds
+@variants
+@pytest.mark.parametrize("players", [2, 3, 8])
+def test_shapes(latent: str, encoder: str, variant: str, players: int) -> None:
+    network, B, A = make(latent, encoder, variant, players), 16, 16
+    obs = torch.from_numpy(tables(players).obs)
+    hidden = network.represent(obs)
+    assert hidden.shape == (B, network.latent_dim)
+    action, to_play = torch.arange(B) % A, seats(B, players)
+    following, reward = network.step(hidden, action, to_play % 2)
+    assert following.shape == hidden.shape
+    assert reward.shape == (B, players, network.config.value_bins)
+    said = network.predict(following, to_play)
+    assert said.policy.shape == (B, A)
+    assert said.value.shape == (B, players, network.config.value_bins)
+    egos = players if network.config.ego else 1
+    if network.config.outcome:
+        assert said.winner is not None
+        assert said.winner.shape == (B, egos, players)
+        assert said.rank is not None
+        assert said.rank.shape == (B, egos, players, players)
+    else:
+        assert said.winner is None
+        assert said.rank is None
+
+
+@kinds
+@variants
+def test_search_outputs_are_the_predictions_as_numbers(latent: str, encoder: str, variant: str) -> None:
+    """recurrent() leaves out what the search does not need, and says the same as step() and predict()."""
+    P, network = 3, make(latent, encoder, variant)
+    obs = torch.from_numpy(tables().obs)
+    hidden = network.represent(obs)
+    action, to_play = torch.arange(16), seats(16, P)
+    shift = torch.arange(16) % 2
+    following, reward = network.step(hidden, action, shift)
+    said = network.predict(following, to_play)
+    rewards, values = network.support.expectation(reward), network.support.expectation(said.value)
+    latent_out, outputs = network.recurrent(hidden, action, shift, to_play, "maxn")
+    torch.testing.assert_close(latent_out, following)
+    torch.testing.assert_close(outputs, torch.cat([said.policy, values, rewards], 1), rtol=1e-4, atol=1e-5)
+    # With one value it is the root player's, who sits P - to_play after the mover.
+    _, single = network.recurrent(hidden, action, shift, to_play, "ego")
+    root_now = torch.zeros(16, dtype=torch.int64) if network.frame == "root" else -to_play % P
+    root_then = root_now if network.frame == "root" else -(to_play - shift) % P
+    index = torch.arange(16)
+    expected = torch.cat([said.policy, values[index, root_now, None], rewards[index, root_then, None]], 1)
+    torch.testing.assert_close(single, expected, rtol=1e-4, atol=1e-5)
+
+
+@kinds
+@variants
+def test_rows_do_not_influence_each_other(latent: str, encoder: str, variant: str) -> None:
+    network = make(latent, encoder, variant)
+    obs = torch.from_numpy(tables().obs)
+    other = obs.clone()
+    other[3] = obs[4]
+    action, to_play = torch.arange(16), seats(16, 3)
+    keep = torch.arange(16) != 3
+    one, two = (network.recurrent(network.represent(o), action, to_play % 2, to_play, "maxn")[1] for o in (obs, other))
+    assert torch.equal(one[keep], two[keep])
+    assert not torch.equal(one[3], two[3])
+
+
+# --------------------------------------------------------------------------------------------- symmetries
+
+
+def relabel(obs: Tensor, spec: GameSpec, orders: list[list[int]]) -> Tensor:
+    """The same situations with each player's slots in another order (places in other groups are left alone)."""
+    board = next(g for g in spec.groups if g.slots)
+    out, fields = obs.clone(), len(board.vocabulary)
+    tokens = obs[:, board.offset : board.offset + board.count * fields].view(len(obs), spec.num_players, -1, fields)
+    moved = tokens.clone()
+    for player, order in enumerate(orders):
+        for field in range(fields):
+            if not board.place[field]:
+                moved[:, player, :, field] = tokens[:, player, order, field]
+    out[:, board.offset : board.offset + board.count * fields] = moved.view(len(obs), -1)
+    return out
+
+
+def random_symmetry(spec: GameSpec, rng: np.random.Generator) -> list[int]:
+    """Blocks trade places, and so do the slots of each block: order[new slot] = old slot."""
+    order = np.zeros(spec.blocks.size, np.int64)
+    for new, old in enumerate(rng.permutation(len(spec.blocks))):
+        order[spec.blocks[new]] = rng.permutation(spec.blocks[old])
+    return order.tolist()  # type: ignore[no-any-return]
+
+
+@variants
+def test_columns_encoder_is_equivariant(variant: str) -> None:
+    """Relabelled boards give relabelled slots and policies, and the same values, winner and ranks, also later on."""
+    P, network = 3, make("slots", "columns", variant).double()
+    spec, rng = network.spec, np.random.default_rng(5)
+    obs = torch.from_numpy(tables().obs)
+    for _ in range(5):
+        orders = [random_symmetry(spec, rng) for _ in range(P)]
+        inverse = np.argsort(orders[0])
+        plain, moved = network.represent(obs), network.represent(relabel(obs, spec, orders))
+        D, per = network.config.slot_dim, spec.num_slots // P
+        cut = spec.num_slots * D
+        slots = plain[:, :cut].view(16, P, per, D)
+        expected = torch.stack([slots[:, p, order] for p, order in enumerate(orders)], 1)
+        torch.testing.assert_close(moved[:, :cut].view(16, P, per, D), expected)
+        torch.testing.assert_close(moved[:, cut:], plain[:, cut:])
+
+        # Actions follow the mover's own slots: action 4 + old slot becomes 4 + its new place.
+        rename = np.arange(16)
+        rename[4:] = 4 + inverse
+        zero = torch.zeros(16, dtype=torch.int64)
+        policy, value = network.predict(plain, zero)[:2]
+        policy_moved, value_moved = network.predict(moved, zero)[:2]
+        torch.testing.assert_close(policy_moved[:, rename], policy)
+        torch.testing.assert_close(value_moved, value)
+
+        action = torch.arange(16)
+        then, reward = network.step(plain, action, action % 2)
+        then_moved, reward_moved = network.step(moved, torch.from_numpy(rename), action % 2)
+        torch.testing.assert_close(reward_moved, reward)
+        torch.testing.assert_close(network.predict(then_moved, zero).value, network.predict(then, zero).value)
+
+
+def test_transformer_is_not_equivariant() -> None:
+    """The test above can fail."""
+    network = make("slots", "transformer", "baseline")
+    obs = torch.from_numpy(tables().obs)
+    moved = relabel(obs, network.spec, [random_symmetry(network.spec, np.random.default_rng(1)) for _ in range(3)])
+    zero = torch.zeros(16, dtype=torch.int64)
+    first, second = (network.predict(network.represent(o), zero).value for o in (obs, moved))
+    assert not torch.allclose(first, second)
+
+
+# ------------------------------------------------------------------------------------------- slots and frames
+
+
+def test_an_action_changes_only_the_slots_it_touches() -> None:
+    P, network = 3, make("slots", "columns", "baseline")
+    D, S = network.config.slot_dim, network.spec.num_slots
+    hidden = network.represent(torch.from_numpy(tables().obs))
+    before = hidden[:, : S * D].view(16, S, D)
+    action, zero = torch.arange(16), torch.zeros(16, dtype=torch.int64)
+    after = network.step(hidden, action, zero)[0][:, : S * D].view(16, S, D)
+    for a in range(16):
+        touched = {a - 4, (a - 4 + 4) % 12, (a - 4 + 8) % 12} if a >= 4 else set()
+        changed = set(torch.nonzero((before[a] != after[a]).any(-1)).flatten().tolist())
+        assert changed == touched
+    for shift in range(P):  # the frame turns: the board of the next mover comes first
+        turned = network.step(hidden, zero, zero + shift)[0][:, : S * D].view(16, P, 12, D)
+        assert torch.equal(turned, before.view(16, P, 12, D).roll(-shift, 1))
+
+
+def test_flat_latent_keeps_the_frame() -> None:
+    network = make("flat", "transformer", "baseline")
+    hidden = network.represent(torch.from_numpy(tables().obs))
+    action = torch.arange(16)
+    assert torch.equal(network.step(hidden, action, action * 0)[0], network.step(hidden, action, action % 3)[0])
+    assert network.frame == "root"
+
+
+# -------------------------------------------------------------------------------------- variants and switches
+
+
+def test_variants_differ_in_their_flags_and_nothing_else() -> None:
+    shapes = {}
+    for variant in VARIANTS:
+        network = Network(GameSpec.of("skyjo", 2), load_model_config("tiny", variant))
+        shapes[variant] = {name: tuple(p.shape) for name, p in network.named_parameters()}
+    ego = {"condition.ego.weight", "condition.current.weight", "condition.players.weight"}
+    heads = {"winner.weight", "winner.bias", "rank.weight", "rank.bias"}
+    base = set(shapes["baseline"])
+    assert set(shapes["ego_only"]) == base | ego
+    assert set(shapes["heads_only"]) == base | heads
+    assert set(shapes["belief"]) == base | ego | heads
+    value = {"value.weight", "value.bias"}  # one seat's value with ego conditioning, all seats' without
+    for variant in VARIANTS:
+        assert all(shapes[variant][name] == shapes["baseline"][name] for name in base - value)
+    assert shapes["heads_only"]["value.bias"] == shapes["baseline"]["value.bias"]
+    assert shapes["belief"]["value.bias"] == shapes["ego_only"]["value.bias"]
+
+
+@kinds
+def test_ego_conditioning_is_given_others_than_the_mover(latent: str, encoder: str) -> None:
+    """Predictions are made for every seat, and depend on whom they are for."""
+    network = make(latent, encoder, "belief")
+    asked: list[tuple[Tensor, Tensor]] = []
+    network.condition.register_forward_pre_hook(lambda _, given: asked.append((given[1], given[2])))
+    to_play = seats(16, 3)
+    hidden = network.represent(torch.from_numpy(tables().obs))
+    value = network.predict(hidden, to_play).value
+    network.recurrent(hidden, to_play * 0, to_play * 0, to_play, "maxn")
+    for ego, current in asked:
+        assert ((ego != current[:, None]).sum(1) == 2).all()
+        assert (ego.sort(1).values == torch.arange(3)).all()
+    assert not torch.allclose(value[:, 0], value[:, 1])
+
+
+@kinds
+def test_ablations(latent: str, encoder: str) -> None:
+    network = make(latent, encoder, "belief")
+    hidden = network.represent(torch.from_numpy(tables().obs))
+    to_play = seats(16, 3)
+    values = {}
+    for ablation in ABLATIONS:
+        network.set_ablation(ablation)
+        values[ablation] = network.predict(hidden, to_play).value
+    # Somebody else's value is the next seat's; without egos all seats are the same; all three differ from the full.
+    torch.testing.assert_close(values["wrong_ego"], values["none"].roll(-1, 1))
+    for ablation in ("no_ego", "zero_all"):
+        torch.testing.assert_close(values[ablation][:, 0], values[ablation][:, 1])
+        assert not torch.allclose(values[ablation], values["none"])
+    assert not torch.allclose(values["no_ego"], values["zero_all"])
+    # The LayerNorm stays.
+    _, rest = network.trunk.split(hidden)
+    network.set_ablation("zero_all")
+    conditioned = network.condition(rest, torch.zeros(16, 1, dtype=torch.int64), to_play, 3)
+    torch.testing.assert_close(conditioned[:, 0], network.condition.norm(rest))
+
+
+def test_bad_switches_and_configs_are_refused() -> None:
+    with pytest.raises(ValueError, match="ablation: expected one of none, no_ego, wrong_ego, zero_all, got 'half'"):
+        make("slots", "columns", "belief").set_ablation("half")
+    with pytest.raises(ValueError, match="ablation: expected none for a model without ego conditioning"):
+        make("slots", "columns", "baseline").set_ablation("no_ego")
+    spec = GameSpec.of("skyjo", 2)
+    for change, message in (
+        ({"latent": "round"}, "model.latent: expected flat or slots, got 'round'"),
+        ({"encoder": "mlp"}, "model.encoder: expected transformer or columns"),
+        ({"latent": "flat", "encoder": "columns"}, "model.encoder: expected transformer with model.latent=flat"),
+        ({"width": 30, "heads": 4}, "model.width: expected a multiple of heads"),
+        ({"value_bins": 1}, "model.value_bins: expected 2 or more"),
+        ({"value_min": 3.0}, "model.value_min: expected less than 2.0"),
+        ({"hidden": 0}, "model.hidden: expected 1 or more"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Network(spec, ModelConfig(**change))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="model: expected one of paper, small, tiny, got 'huge'"):
+        load_model_config("huge")
+    with pytest.raises(ValueError, match="variant: expected one of baseline, belief"):
+        load_model_config("tiny", "nothing")
+
+
+def test_counts_are_read_only_if_asked_for() -> None:
+    for counts in (True, False):
+        network = make("slots", "columns", "baseline", counts=counts)
+        obs = torch.from_numpy(tables().obs)
+        group = next(g for g in network.spec.groups if g.name == "counts")
+        other = obs.clone()
+        other[:, group.offset :] = (other[:, group.offset :] + 1) % 32
+        assert torch.equal(network.represent(obs), network.represent(other)) != counts
+
+
+# ------------------------------------------------------------------------------------------------- support
+
+
+def test_support_by_hand() -> None:
+    support = Support(-2, 2, 5)  # -2, -1, 0, 1, 2
+    numbers = torch.tensor([0.25, -2.0, 2.0, 7.0, -1.5])
+    expected = torch.tensor(
+        [[0, 0, 0.75, 0.25, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 0, 1], [0.5, 0.5, 0, 0, 0]]
+    )
+    torch.testing.assert_close(support.two_hot(numbers), expected)
+    torch.testing.assert_close(support.expectation(expected.log()), numbers.clamp(-2, 2))
+    wide = Support(-200, 200, 401)
+    many = torch.linspace(-200, 200, 1001)
+    torch.testing.assert_close(wide.two_hot(many) @ wide.bins, many, rtol=1e-5, atol=1e-4)
+
+
+def test_parameter_table_prints() -> None:
+    table = subprocess.run(
+        [sys.executable, "-m", "muzero.networks", "--players", "3"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "skyjo, 3 players" in table
+    for word in (*VARIANTS, "tiny", "small", "paper", "total"):
+        assert word in table

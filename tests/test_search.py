@@ -1,0 +1,166 @@
+"""muzero.search: torch and trees together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import env
+from muzero.config import SearchConfig
+from muzero.networks import VARIANTS, Network, load_model_config
+from muzero.search import Plan, Planner
+from muzero.spec import GameSpec
+
+B = 24
+SETTINGS = [(a, b) for a in ("gumbel", "puct") for b in ("maxn", "ego")]
+settings = pytest.mark.parametrize(("algorithm", "backup"), SETTINGS)
+
+
+def make(variant: str = "belief", players: int = 3, latent: str = "slots") -> Network:
+    torch.manual_seed(0)
+    config = load_model_config("tiny", variant)
+    if latent == "flat":
+        config = replace(config, latent="flat", encoder="transformer")
+    return Network(GameSpec.of("skyjo", players), config).eval()
+
+
+def tables(players: int = 3, steps: int = 30) -> env.VecEnv:
+    made = env.make("skyjo", B, players, seed=1)
+    made.random_steps(steps)
+    return made
+
+
+def plan(planner: Planner, t: env.VecEnv, rows: slice = slice(None), temperature: float = 1.0) -> Plan:
+    return planner.plan(t.obs[rows], t.legal[rows], t.phase[rows], t.moments(7)[rows], temperature)
+
+
+@settings
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("latent", ["flat", "slots"])
+def test_plans_are_legal_and_add_up(algorithm: str, backup: str, variant: str, latent: str) -> None:
+    t, network = tables(), make(variant, latent=latent)
+    planner = Planner(network, SearchConfig(algorithm=algorithm, backup=backup, simulations=12, leaves=2), B)
+    found = plan(planner, t)
+    searched = t.legal.sum(1) > 1
+    assert t.legal[np.arange(B), found.actions].all()
+    assert found.values.shape == (B, 3 if backup == "maxn" else 1)
+    assert found.policy.sum(1) == pytest.approx(np.ones(B), abs=1e-5)
+    assert (found.policy[~t.legal] == 0).all()
+    assert (found.visits.sum(1) == np.where(searched, 12, 0)).all()
+    assert planner.clock.simulations == 12 * searched.sum()
+
+
+@settings
+def test_same_seed_same_bytes_and_no_influence_between_rows(algorithm: str, backup: str) -> None:
+    t, network = tables(), make()
+    config = SearchConfig(algorithm=algorithm, backup=backup, simulations=16)
+    first, again = plan(Planner(network, config, B), t), Planner(network, config, B)
+    assert all((getattr(first, f) == getattr(plan(again, t), f)).all() for f in Plan.__dataclass_fields__)
+    assert all((getattr(first, f) == getattr(plan(again, t), f)).all() for f in Plan.__dataclass_fields__)
+    changed = t.obs.copy()
+    changed[5] = t.obs[6]
+    other = again.plan(changed, t.legal, t.phase, t.moments(7))
+    keep = np.arange(B) != 5
+    assert all((getattr(first, f)[keep] == getattr(other, f)[keep]).all() for f in Plan.__dataclass_fields__)
+    keys = t.moments(7)
+    keys[5] += np.uint64(1)
+    noisy = again.plan(t.obs, t.legal, t.phase, keys)
+    assert (noisy.policy[keep] == first.policy[keep]).all()
+
+
+def test_fewer_games_than_the_batch() -> None:
+    """Hidden states lie where the trees say also when rows are left out."""
+    t, network = tables(), make()
+    config = SearchConfig(simulations=20, leaves=2, skip_forced=False)
+    whole, part = plan(Planner(network, config, B), t), plan(Planner(network, config, B), t, slice(3, 10))
+    assert (whole.visits[3:10] == part.visits).mean() > 0.95  # matrix products differ in the last bits with the batch
+    assert part.values == pytest.approx(whole.values[3:10], abs=0.05)
+
+
+def test_forced_moves_are_not_searched() -> None:
+    t = tables()
+    legal = t.legal.copy()
+    legal[:4] = False
+    legal[:4, 5] = True
+    network = make()
+    for skip in (True, False):
+        planner = Planner(network, SearchConfig(simulations=8, skip_forced=skip), B)
+        found = planner.plan(t.obs, legal, t.phase, t.moments(1))
+        assert (found.actions[:4] == 5).all()
+        assert (found.policy[:4, 5] == 1).all()
+        assert (found.visits[:4].sum(1) == (0 if skip else 8)).all()
+        assert planner.clock.simulations == 8 * ((legal.sum(1) > 1).sum() if skip else B)
+        assert np.isfinite(found.values).all()
+    only = planner.plan(t.obs[:4], legal[:4], t.phase[:4], t.moments(1)[:4])
+    assert (only.actions == 5).all()
+
+
+@pytest.mark.parametrize("algorithm", ["gumbel", "puct"])
+def test_no_simulations_gives_the_prior(algorithm: str) -> None:
+    t, network = tables(), make()
+    planner = Planner(network, SearchConfig(algorithm=algorithm, simulations=0), B, greedy=True)
+    found = plan(planner, t)
+    with torch.inference_mode():
+        _, outputs = network.initial(torch.from_numpy(t.obs), "maxn")
+    logits = np.where(t.legal, outputs[:, :16].numpy(), -np.inf)
+    prior = np.exp(logits - logits.max(1, keepdims=True))
+    assert found.policy == pytest.approx(prior / prior.sum(1, keepdims=True), abs=1e-5)
+    assert found.values == pytest.approx(outputs[:, 16:].numpy(), abs=1e-6)
+    if algorithm == "gumbel":
+        assert (found.actions == logits.argmax(1)).all()
+
+
+def test_greedy_uses_no_noise() -> None:
+    t, network = tables(), make()
+    for algorithm in ("gumbel", "puct"):
+        config = SearchConfig(algorithm=algorithm, simulations=16)
+        greedy, noisy = Planner(network, config, B, greedy=True), Planner(network, config, B)
+        keys = [t.moments(seed) for seed in (1, 2)]
+        same = [greedy.plan(t.obs, t.legal, t.phase, k).actions for k in keys]
+        other = [noisy.plan(t.obs, t.legal, t.phase, k).actions for k in keys]
+        assert (same[0] == same[1]).all()
+        assert (other[0] != other[1]).any()
+
+
+def test_heads_that_search_does_not_need_are_left_out() -> None:
+    network = make("belief")
+    assert network.winner is not None
+    assert network.rank is not None
+    for head in (network.winner, network.rank):
+        head.register_forward_hook(lambda *_: pytest.fail("the search ran an outcome head"))
+    plan(Planner(network, SearchConfig(simulations=4), B), tables())
+
+
+@pytest.mark.parametrize("part", ["value", "policy", "dynamics"])
+def test_not_a_number_from_the_network_is_an_error_that_says_so(part: str) -> None:
+    network = make("baseline")
+    with torch.no_grad():
+        next(iter(getattr(network, part).parameters())).fill_(float("nan"))
+    with pytest.raises(ValueError, match=r"game 0: the network's (value|policy logit|reward) .* is not a number"):
+        plan(Planner(network, SearchConfig(simulations=4), B), tables())
+
+
+def test_bfloat16_searches_too() -> None:
+    t, network = tables(), make()
+    exact, rough = (plan(Planner(network, SearchConfig(simulations=16, bf16=b), B), t) for b in (False, True))
+    assert t.legal[np.arange(B), rough.actions].all()
+    assert (exact.actions == rough.actions).mean() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"algorithm": "magic"}, "search.algorithm: expected gumbel or puct"),
+        ({"backup": "min"}, "search.backup: expected maxn or ego"),
+        ({"unvisited": "high"}, "search.unvisited: expected neutral or lowest"),
+        ({"simulations": -1}, "search.simulations: expected 0 or more, got -1"),
+        ({"leaves": 0}, "leaves: expected 1 to 4096"),
+        ({"discount": 2.0}, "discount: expected 0 to 1"),
+    ],
+)
+def test_bad_settings_are_refused_by_name(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Planner(make(), SearchConfig(**change), B)  # type: ignore[arg-type]
