@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -109,6 +111,7 @@ class TransformerEncoder(nn.Module):
         )
         self.blocks = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
         self.slots = config.latent == "slots"
+        self.arrange = BlockOrder(spec) if self.slots else None
         rest = config.global_dim if self.slots else config.latent_dim
         self.to_rest = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, rest), nn.Tanh())
         if self.slots:
@@ -119,12 +122,12 @@ class TransformerEncoder(nn.Module):
         groups = self.embed(obs)
         tokens = torch.cat(groups, 1) + self.position
         tokens = self.blocks(torch.cat([self.cls.expand(len(obs), -1, -1), tokens], 1))
-        rest = self.to_rest(tokens[:, 0])
-        if not self.slots:
-            return torch.as_tensor(rest)
+        rest: Tensor = self.to_rest(tokens[:, 0])
+        if self.arrange is None:
+            return rest
         parts = tokens[:, 1:].split([g.shape[1] for g in groups], 1)
         slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
-        return torch.cat([slots.flatten(1), rest], 1)
+        return torch.cat([self.arrange(slots).flatten(1), rest], 1)
 
 
 class ColumnsEncoder(nn.Module):
@@ -133,9 +136,6 @@ class ColumnsEncoder(nn.Module):
     A block sees the sum of its slots, a board the sum of its blocks, the global part all boards and the other tokens;
     a slot's vector comes from itself, its block and the global part.
     """
-
-    order: Tensor
-    block_of: Tensor
 
     def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
         super().__init__()
@@ -162,40 +162,49 @@ class ColumnsEncoder(nn.Module):
         groups = self.embed(obs)
         slots = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if slot], 1)
         others = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if not slot], 1)
-        blocks = F.gelu(self.block(self.arrange.to_blocks(slots).sum(3)))  # (B, P, blocks, width)
+        slots = self.arrange(slots)  # (B, P, blocks, size, width)
+        blocks = F.gelu(self.block(slots.sum(3)))
         boards = F.gelu(self.board(blocks.sum(2)))
         rest = self.rest(torch.cat([others.flatten(1), boards.flatten(1)], 1))
-        mixed = self.slot_own(slots) + self.arrange.to_slots(self.slot_block(blocks)) + self.slot_rest(rest)[:, None]
-        return torch.cat([self.to_slot(mixed).flatten(1), rest], 1)
+        about_block, about_rest = self.slot_block(blocks).unsqueeze(3), self.slot_rest(rest)[:, None, None, None]
+        return torch.cat([self.to_slot(self.slot_own(slots) + about_block + about_rest).flatten(1), rest], 1)
 
 
 class BlockOrder(nn.Module):
-    """Rearranges slots into players, blocks and the slots of a block."""
+    """The order of slots in a latent: by player, by symmetric block, by slot of the block."""
 
     order: Tensor
-    block_of: Tensor
 
     def __init__(self, spec: GameSpec) -> None:
         super().__init__()
-        blocks = torch.from_numpy(spec.blocks)
-        self.players = spec.num_players
-        self.blocks, self.size = blocks.shape
-        per_player = blocks.numel()
-        require(per_player * self.players == spec.num_slots, "slots", f"{spec.num_slots} in blocks", per_player)
-        seats = torch.arange(self.players).view(-1, 1, 1)
-        order = (blocks + seats * per_player).reshape(-1)
-        block_of = torch.empty(spec.num_slots, dtype=torch.int64)
-        block_of[order] = torch.arange(len(order)) // self.size
-        self.register_buffer("order", order, persistent=False)
-        self.register_buffer("block_of", block_of, persistent=False)
+        self.shape = (spec.num_players, *spec.blocks.shape)
+        self.register_buffer("order", torch.from_numpy(block_order(spec)), persistent=False)
 
-    def to_blocks(self, slots: Tensor) -> Tensor:
-        """[B, S, X] -> [B, P, blocks, size, X]"""
-        return slots[:, self.order].view(len(slots), self.players, self.blocks, self.size, -1)
+    def forward(self, slots: Tensor) -> Tensor:
+        """[B, S, X] in the order of the tokens -> [B, P, blocks, size, X]"""
+        return slots[:, self.order].view(len(slots), *self.shape, -1)
 
-    def to_slots(self, blocks: Tensor) -> Tensor:
-        """[B, P, blocks, X] -> [B, S, X]: each slot its block's."""
-        return blocks.flatten(1, 2)[:, self.block_of]
+
+def block_order(spec: GameSpec) -> NDArray[np.int64]:
+    """[S] the slot, in the order of the tokens, at each place of a latent."""
+    per_player = spec.blocks.size
+    good = per_player * spec.num_players == spec.num_slots
+    require(good, "symmetric_blocks", f"all of a player's {spec.num_slots // spec.num_players} slots", per_player)
+    return np.concatenate([spec.blocks.reshape(-1) + seat * per_player for seat in range(spec.num_players)])
+
+
+def touched_places(spec: GameSpec) -> tuple[Tensor, Tensor, Tensor]:
+    """Per action, [A, K]: places in a latent that it touches, their roles, and whether the entry counts.
+
+    Entries that do not count name places that the action does not touch, so that writing them back changes nothing.
+    """
+    place_of = np.argsort(block_order(spec))
+    places, roles = spec.action_slots.copy(), spec.action_roles.clip(min=0)
+    for row in places:
+        used = [int(place_of[slot]) for slot in row if slot >= 0]
+        spare = [place for place in range(spec.num_slots) if place not in used]
+        row[:] = used + spare[: len(row) - len(used)]
+    return torch.from_numpy(places), torch.from_numpy(roles), torch.from_numpy(spec.action_slots >= 0)
 
 
 class FlatDynamics(nn.Module):
@@ -225,25 +234,27 @@ class SlotDynamics(nn.Module):
     roles: Tensor
     present: Tensor
     kinds: Tensor
-    turns: Tensor
+    seat_from: Tensor
+    place_to: Tensor
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
-        self.slots, self.slot_dim = spec.num_slots, config.slot_dim
+        P, self.slots, self.slot_dim = spec.num_players, spec.num_slots, config.slot_dim
         D, G, H, M = config.slot_dim, config.global_dim, config.hidden, config.slot_hidden
-        slots = torch.from_numpy(spec.action_slots)
-        self.register_buffer("touched", slots.clamp(min=0), persistent=False)  # (A, K)
-        self.register_buffer("roles", torch.from_numpy(spec.action_roles).clamp(min=0), persistent=False)
-        self.register_buffer("present", (slots >= 0).float().unsqueeze(-1), persistent=False)
+        touched, roles, present = touched_places(spec)
+        self.register_buffer("touched", touched, persistent=False)  # (A, K)
+        self.register_buffer("roles", roles, persistent=False)
+        self.register_buffer("present", present.float().unsqueeze(-1), persistent=False)
         self.register_buffer("kinds", torch.from_numpy(spec.kinds), persistent=False)
-        per_player = spec.num_slots // spec.num_players
-        seats = torch.arange(spec.num_slots).view(spec.num_players, per_player)
-        turns = torch.stack([seats.roll(-turn, 0).reshape(-1) for turn in range(spec.num_players)])
-        self.register_buffer("turns", turns, persistent=False)  # (P, S)
+        turn, seat, place = torch.arange(P)[:, None], torch.arange(P), torch.arange(self.slots)
+        per_player = self.slots // P
+        moved = (place // per_player - turn) % P * per_player + place % per_player
+        self.register_buffer("seat_from", (seat + turn) % P, persistent=False)  # (P, P) by turn and new seat
+        self.register_buffer("place_to", moved, persistent=False)  # (P, S) by turn and old place
 
         self.kind = nn.Embedding(spec.num_kinds, H)
-        self.turn = nn.Embedding(spec.num_players, H)
-        self.role_in = nn.Embedding(spec.num_roles, M)
+        self.turn = nn.Embedding(P, H)
+        self.role = nn.Embedding(spec.num_roles, M)
         self.slot_in = nn.Linear(D, M)
         self.gather = nn.Linear(M, H, bias=False)
         self.rest_in = nn.Linear(G, H)
@@ -253,24 +264,26 @@ class SlotDynamics(nn.Module):
         self.spread = nn.Linear(H, M)
         self.slot_out = nn.Linear(M, D)
         self.slot_norm = nn.LayerNorm(D)
-        self.reward = nn.Linear(H, spec.num_players * config.value_bins)
+        self.reward = nn.Linear(H, P * config.value_bins)
 
     def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """latent [B, L], action, shift [B] -> next latent in the next mover's frame, reward logits [B, P N]."""
-        slots, rest = latent[:, : self.slots * self.slot_dim], latent[:, self.slots * self.slot_dim :]
-        slots = slots.view(len(latent), self.slots, self.slot_dim)
-        where = self.touched[action].unsqueeze(-1).expand(-1, -1, self.slot_dim)  # (B, K, D)
-        old = slots.gather(1, where)
-        present = self.present[action]
-        seen = self.slot_in(old) + self.role_in(self.roles[action])
-        summary = (F.gelu(seen) * present).sum(1)
+        B, S, D, P = len(latent), self.slots, self.slot_dim, len(self.seat_from)
+        slots, rest = latent[:, : S * D], latent[:, S * D :]
+        row = torch.arange(B, device=latent.device).unsqueeze(1)
+        touched, present = self.touched[action], self.present[action]  # (B, K), (B, K, 1)
+        old = slots.reshape(B * S, D).index_select(0, (row * S + touched).view(-1)).view(B, -1, D)
+        seen = self.slot_in(old) + self.role(self.roles[action])
+        summary = (F.relu(seen) * present).sum(1)
         hidden = F.gelu(self.rest_in(rest) + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
         hidden = F.gelu(self.hidden(hidden))
         rest = self.rest_norm(rest + self.rest_out(hidden))
-        new = self.slot_norm(old + self.slot_out(F.gelu(seen + self.spread(hidden)[:, None])))
-        slots = slots.scatter(1, where, torch.where(present > 0, new, old))
-        slots = slots.gather(1, self.turns[shift].unsqueeze(-1).expand(-1, -1, self.slot_dim))
-        return torch.cat([slots.flatten(1), rest], 1), self.reward(hidden)
+        new = self.slot_norm(old + self.slot_out(F.relu(seen + self.spread(hidden).unsqueeze(1))))
+        new = torch.where(present > 0, new, old)
+        boards = slots.reshape(B * P, -1).index_select(0, (row * P + self.seat_from[shift]).view(-1))
+        places = row * S + self.place_to[shift].gather(1, touched)
+        slots = boards.view(B * S, D).index_copy(0, places.view(-1), new.view(-1, D))
+        return torch.cat([slots.view(B, S * D), rest], 1), self.reward(hidden)
 
 
 class EgoConditioning(nn.Module):
@@ -337,7 +350,7 @@ class SlotTrunk(nn.Module):
         super().__init__()
         D, G, H, M = config.slot_dim, config.global_dim, config.hidden, config.slot_hidden
         self.slots, self.slot_dim, self.dim = spec.num_slots, D, H
-        self.arrange = BlockOrder(spec)
+        self.shape = (spec.num_players, *spec.blocks.shape)
         self.slot = nn.Linear(D, M)
         self.block = nn.Linear(M, M)
         self.boards = nn.Linear(spec.num_players * M, H, bias=False)
@@ -346,12 +359,12 @@ class SlotTrunk(nn.Module):
     def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """-> (slots [B, S, D], the part that is conditioned [B, G])"""
         cut = self.slots * self.slot_dim
-        return latent[:, :cut].view(len(latent), self.slots, self.slot_dim), latent[:, cut:]
+        return latent[:, :cut].reshape(len(latent), self.slots, self.slot_dim), latent[:, cut:]
 
     def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
         """slots [B, S, D], conditioned [B, E, G] -> features [B, E, H]"""
-        seen = F.gelu(self.slot(slots))
-        blocks = F.gelu(self.block(self.arrange.to_blocks(seen).sum(3)))
+        seen = F.relu(self.slot(slots)).view(len(slots), *self.shape, -1)
+        blocks = F.relu(self.block(seen.sum(3)))
         boards = self.boards(blocks.sum(2).flatten(1))
         return F.gelu(boards.unsqueeze(1) + self.rest(conditioned))
 
@@ -366,13 +379,12 @@ class SlotPolicy(nn.Module):
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
         H, M, R = config.hidden, config.slot_hidden, spec.num_roles
-        touched = torch.from_numpy(spec.action_slots)
-        index = touched.clamp(min=0) * R + torch.from_numpy(spec.action_roles).clamp(min=0)
+        touched, roles, present = touched_places(spec)
+        self.scored = int(touched[present].max()) + 1 if present.any() else 0  # places that some action touches
+        index = (touched * R + roles).clamp(max=max(0, self.scored * R - 1))
         self.register_buffer("index", index.reshape(-1), persistent=False)
-        self.register_buffer("present", (touched >= 0).float(), persistent=False)  # (A, K)
+        self.register_buffer("present", present.float(), persistent=False)  # (A, K)
         self.register_buffer("kinds", torch.from_numpy(spec.kinds), persistent=False)
-        # Slots that no action touches need no score.
-        self.scored = int(touched.max()) + 1
         self.kind = nn.Linear(H, spec.num_kinds)
         self.slot = nn.Linear(config.slot_dim, M)
         self.context = nn.Linear(H, M, bias=False)
@@ -380,7 +392,7 @@ class SlotPolicy(nn.Module):
 
     def forward(self, slots: Tensor, features: Tensor) -> Tensor:
         """slots [B, S, D], features [B, H] -> [B, A]"""
-        hidden = F.gelu(self.slot(slots[:, : self.scored]) + self.context(features).unsqueeze(1))
+        hidden = F.relu(self.slot(slots[:, : self.scored]) + self.context(features).unsqueeze(1))
         scores: Tensor = self.score(hidden).flatten(1)[:, self.index].view(len(slots), *self.present.shape)
         kinds: Tensor = self.kind(features)[:, self.kinds]
         return kinds + (scores * self.present).sum(-1)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import env
 from muzero.config import ModelConfig
-from muzero.networks import ABLATIONS, VARIANTS, Network, Support, load_model_config
+from muzero.networks import ABLATIONS, VARIANTS, Network, Support, block_order, load_model_config
 from muzero.spec import GameSpec
 
 KINDS = [("flat", "transformer"), ("slots", "transformer"), ("slots", "columns")]
@@ -110,6 +110,12 @@ def test_rows_do_not_influence_each_other(latent: str, encoder: str, variant: st
 # --------------------------------------------------------------------------------------------- symmetries
 
 
+def slots_of(network: Network, hidden: Tensor) -> Tensor:
+    """[B, S, D] in the order of the tokens."""
+    S, D = network.spec.num_slots, network.config.slot_dim
+    return hidden[:, : S * D].view(len(hidden), S, D)[:, block_order(network.spec).argsort()]
+
+
 def relabel(obs: Tensor, spec: GameSpec, orders: list[list[int]]) -> Tensor:
     """The same situations with each player's slots in another order (places in other groups are left alone)."""
     board = next(g for g in spec.groups if g.slots)
@@ -144,9 +150,9 @@ def test_columns_encoder_is_equivariant(variant: str) -> None:
         plain, moved = network.represent(obs), network.represent(relabel(obs, spec, orders))
         D, per = network.config.slot_dim, spec.num_slots // P
         cut = spec.num_slots * D
-        slots = plain[:, :cut].view(16, P, per, D)
+        slots = slots_of(network, plain).view(16, P, per, D)
         expected = torch.stack([slots[:, p, order] for p, order in enumerate(orders)], 1)
-        torch.testing.assert_close(moved[:, :cut].view(16, P, per, D), expected)
+        torch.testing.assert_close(slots_of(network, moved).view(16, P, per, D), expected)
         torch.testing.assert_close(moved[:, cut:], plain[:, cut:])
 
         # Actions follow the mover's own slots: action 4 + old slot becomes 4 + its new place.
@@ -180,17 +186,17 @@ def test_transformer_is_not_equivariant() -> None:
 
 def test_an_action_changes_only_the_slots_it_touches() -> None:
     P, network = 3, make("slots", "columns", "baseline")
-    D, S = network.config.slot_dim, network.spec.num_slots
+    D = network.config.slot_dim
     hidden = network.represent(torch.from_numpy(tables().obs))
-    before = hidden[:, : S * D].view(16, S, D)
+    before = slots_of(network, hidden)
     action, zero = torch.arange(16), torch.zeros(16, dtype=torch.int64)
-    after = network.step(hidden, action, zero)[0][:, : S * D].view(16, S, D)
+    after = slots_of(network, network.step(hidden, action, zero)[0])
     for a in range(16):
         touched = {a - 4, (a - 4 + 4) % 12, (a - 4 + 8) % 12} if a >= 4 else set()
         changed = set(torch.nonzero((before[a] != after[a]).any(-1)).flatten().tolist())
         assert changed == touched
     for shift in range(P):  # the frame turns: the board of the next mover comes first
-        turned = network.step(hidden, zero, zero + shift)[0][:, : S * D].view(16, P, 12, D)
+        turned = slots_of(network, network.step(hidden, zero, zero + shift)[0]).view(16, P, 12, D)
         assert torch.equal(turned, before.view(16, P, 12, D).roll(-shift, 1))
 
 
