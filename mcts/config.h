@@ -1,6 +1,7 @@
 // Settings of a search. mcts/__init__.py documents them for Python.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -43,7 +44,7 @@ struct Config {
 
   void check() const {
     const auto require = [](bool good, const char* name, const char* expected, double got) {
-      if (good) return;
+      if (good && std::isfinite(got)) return;
       throw std::invalid_argument(std::string(name) + ": expected " + expected + ", got " + std::to_string(got));
     };
     require(batch >= 1, "batch", "1 or more", batch);

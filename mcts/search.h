@@ -47,7 +47,12 @@ class Search {
   const Config& config() const { return config_; }
   const Tree& tree() const { return tree_; }
   int64_t levels() const { return levels_; }
-  int active() const { return active_; }
+  // Trees of the search under way. There is none before `begin`, nor after outputs of the network have been refused:
+  // some trees may have taken theirs.
+  int active() const {
+    if (!begun_) throw std::logic_error("no search is under way: begin it (again)");
+    return active_;
+  }
 
   // Plants n <= B new trees; the arrays of this search are then [n, ...] where [B, ...] is said. Hidden states stay laid
   // out [nodes, B]. outputs [B, A + V]: logits, values. legal [B, A]. phase [B]. keys [B]: name each row's
@@ -65,6 +70,7 @@ class Search {
                                     ", expected 0 to " + std::to_string(config_.phases - 1));
       }
     }
+    begun_ = false;
     step_ = 0;
     levels_ = 0;
     selected_ = false;
@@ -83,10 +89,12 @@ class Search {
       tree_.visits[root] = tree_.evaluated[root] = 1;
       add_noise(game, root, noise ? noise + static_cast<int64_t>(game) * A : nullptr);
     });
+    begun_ = true;
   }
 
   // Walks down every tree to an action that has not been tried, `leaves` times.
   void select(const Requests& requests) {
+    (void)active();
     if (step_ >= config_.steps()) throw std::logic_error("select: all simulations have been made");
     if (selected_) throw std::logic_error("select: the last step has not been expanded");
     selected_ = true;
@@ -109,7 +117,9 @@ class Search {
 
   // Takes the network's answers, outputs [L, B, A + 2 V]: logits, values, rewards.
   void expand(const float* outputs) {
+    (void)active();
     if (!selected_) throw std::logic_error("expand: nothing has been selected");
+    begun_ = false;
     const int A = config_.actions, V = config_.values();
     each_game([&](int game) {
       for (int leaf = 0; leaf < config_.leaves; ++leaf) {
@@ -124,6 +134,7 @@ class Search {
         backward(game, node);
       }
     });
+    begun_ = true;
     selected_ = false;
     ++step_;
   }
@@ -131,6 +142,7 @@ class Search {
   // policy [B, A], the training target: visit shares (PUCT) or the improved policy (Gumbel). visits [B, A].
   // values [B, V]: what the search found the roots to be worth. q [B, A]: of the actions tried, else 0.
   void results(float* policy, float* visits, float* values, float* q) {
+    (void)active();
     const int A = config_.actions, V = config_.values();
     each_game([&](int game) {
       const size_t root = tree_.at(game, kRoot), e = tree_.edge(root);
@@ -147,6 +159,7 @@ class Search {
   // One action per tree. PUCT: visits to the power of 1 / temperature, the most visited at 0. Gumbel: the best of
   // the most visited, at any temperature (its noise is what explores).
   void choose(float temperature, int64_t* actions) {
+    (void)active();
     if (!(temperature >= 0))
       throw std::invalid_argument("temperature: expected 0 or more, got " + std::to_string(temperature));
     each_game([&](int game) {
@@ -215,7 +228,7 @@ class Search {
   void fill(int game, size_t node, const float* logits, const float* values) {
     const size_t e = tree_.edge(node);
     for (int a = 0; a < config_.actions; ++a) {
-      if (!std::isfinite(logits[a]) && (tree_.legal[node] >> a & 1)) not_finite(game, "policy logit", a, logits[a]);
+      if (!sound(logits[a]) && (tree_.legal[node] >> a & 1)) refuse(game, "policy logit", a, logits[a]);
       tree_.logit[e + static_cast<size_t>(a)] = tree_.legal[node] >> a & 1 ? logits[a] : -1e9f;
     }
     for (int a = config_.actions; a < tree_.stride; ++a) tree_.logit[e + static_cast<size_t>(a)] = -1e9f;
@@ -230,7 +243,7 @@ class Search {
   void fill_players(int game, const char* what, const float* given, int from, float* out) const {
     const int V = config_.values();
     for (int k = 0; k < V; ++k) {
-      if (!std::isfinite(given[k])) not_finite(game, what, k, given[k]);
+      if (!sound(given[k])) refuse(game, what, k, given[k]);
       const int seat = config_.maxn && config_.mover_frame ? from + k : k;
       out[seat < V ? seat : seat - V] = given[k];
     }
@@ -271,7 +284,7 @@ class Search {
     }
     if (config_.dirichlet_fraction == 0) return;
     if (given) {
-      std::copy_n(given, A, own);
+      for (int a = 0; a < A; ++a) own[a] = tree_.legal[root] >> a & 1 ? given[a] : 0.0f;
     } else {
       dirichlet(rng, tree_.legal[root], own);
     }
@@ -313,7 +326,8 @@ class Search {
       const int a = __builtin_ctzll(rest);
       sum += draws[a] = gamma(rng, static_cast<double>(config_.dirichlet_alpha));
     }
-    for (int a = 0; a < config_.actions; ++a) out[a] = sum > 0 ? static_cast<float>(draws[a] / sum) : 0.0f;
+    if (sum == 0) sum = draws[native::random_bit(legal, rng)] = 1;  // a tiny alpha puts everything on one action
+    for (int a = 0; a < config_.actions; ++a) out[a] = static_cast<float>(draws[a] / sum);
   }
 
   // ---- results ---------------------------------------------------------------------------------------------
@@ -346,9 +360,15 @@ class Search {
     return best_action(score, tree_.legal[root]);
   }
 
-  [[noreturn]] static void not_finite(int game, const char* what, int index, float number) {
+  // Neither infinite nor so large that sums of it would be.
+  static bool sound(float number) { return std::abs(number) <= 1e30f; }
+
+  [[noreturn]] static void refuse(int game, const char* what, int index, float number) {
     throw std::invalid_argument("game " + std::to_string(game) + ": the network's " + what + " " +
-                                std::to_string(index) + " is " + (std::isnan(number) ? "not a number" : "infinite"));
+                                std::to_string(index) + " is " +
+                                (std::isnan(number)   ? "not a number"
+                                 : std::isinf(number) ? "infinite"
+                                                      : "too large"));
   }
 
   const Config config_;
@@ -363,7 +383,7 @@ class Search {
   std::atomic<int64_t> levels_{0};
   int step_ = 0;
   int active_ = 0;  // trees of the search under way
-  bool selected_ = false;
+  bool begun_ = false, selected_ = false;
 };
 
 }  // namespace mcts

@@ -26,6 +26,10 @@ class PhaseTable:
     next_phase: NDArray[np.uint8]
     turn_passes: NDArray[np.bool_]
 
+    def __post_init__(self) -> None:
+        if (np.asarray(self.next_phase) > 255).any() or (np.asarray(self.next_phase) < 0).any():
+            raise ValueError("phase table: expected phases from 0 to 254")
+
     @staticmethod
     def trivial(num_actions: int, turn_passes: bool = False) -> PhaseTable:
         """One phase in which everything is possible."""
@@ -185,6 +189,8 @@ class Search:
         count = len(outputs)
         phase = np.zeros(count, np.int8) if phase is None else phase
         keys = np.arange(count, dtype=np.uint64) if keys is None else keys
+        if noise is not None and not np.isfinite(noise).all():
+            raise ValueError("noise: expected finite numbers")
         self._native.begin(outputs, legal, phase, keys, noise)
         self.active = count
 

@@ -27,7 +27,7 @@ inline int best_action(const float* score, uint64_t legal) {
 
 // e^x to within two units in the last place for x <= 0, in arithmetic that compilers turn into vector code.
 inline float fast_exp(float x) {
-  const float clamped = std::max(x, -87.0f);
+  const float clamped = x > -87.0f ? x : -87.0f;
   const float scaled = clamped * 1.44269504f;
   const float whole = std::floor(scaled + 0.5f);
   const float r = (clamped - whole * 0.693359375f) + whole * 2.12194440e-4f;

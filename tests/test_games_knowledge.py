@@ -55,9 +55,7 @@ def test_every_phase_is_met_with_every_seat_as_observer() -> None:
         for phase, mover, over in zip(tables.phase, tables.to_play, tables.done, strict=True):
             met |= {(case.game, int(phase), seat == mover) for seat in range(players) if not over}
     games = {case.game: env.make(case.game).num_phases for case, _, _ in SETTINGS}
-    assert met == {
-        (game, p, own) for game, phases in games.items() for p in range(phases) for own in (True, False)
-    }
+    assert met == {(game, p, own) for game, phases in games.items() for p in range(phases) for own in (True, False)}
 
 
 def test_the_drawn_card_is_seen_by_its_holder_alone() -> None:
@@ -157,9 +155,7 @@ def test_counts_are_the_posterior_given_everything_a_seat_has_seen() -> None:
         grid, deck_pool = tables.unseen_counts(0)[chosen[0]]
         states = [tables.inspect(int(i)) for i in chosen[:4000]]
         reshuffled = bool(states[0]["reshuffled"][0])
-        first = np.array(
-            [next(c for c, up in zip(s["boards"], s["face_up"], strict=True) if not up) for s in states]
-        )
+        first = np.array([next(c for c, up in zip(s["boards"], s["face_up"], strict=True) if not up) for s in states])
         pairs = [("grid", first, grid)]
         if states[0]["hand"][0] and states[0]["to_play"][0] == 1:
             pairs.append(("hand", np.array([s["hand"][0] for s in states]), deck_pool))

@@ -8,51 +8,11 @@ import numpy as np
 import pytest
 
 import mcts
+from tests.search_problems import Problem, ours
 
 mctx = pytest.importorskip("mctx", reason="install the extra: pip install -c constraints.txt -e '.[mctx]'")
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
-
-STATES = 64
-
-
-class Problem:
-    """A random deterministic world of 64 states: what a network would say of each."""
-
-    def __init__(self, seed: int, batch: int, actions: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.next = rng.integers(0, STATES, (STATES, actions))
-        self.reward = rng.normal(size=(STATES, actions)).astype(np.float32) * 0.3
-        self.value = rng.normal(size=STATES).astype(np.float32)
-        self.logits = rng.normal(size=(STATES, actions)).astype(np.float32) * 1.5
-        self.root = rng.integers(0, STATES, batch)
-        self.legal = rng.random((batch, actions)) < 0.7
-        self.legal[np.arange(batch), rng.integers(0, actions, batch)] = True
-        self.gumbel = rng.gumbel(size=(batch, actions)).astype(np.float32)
-
-
-def ours(problem: Problem, algorithm: str, simulations: int, discount: float) -> tuple[Any, Any]:
-    batch, actions = problem.legal.shape
-    search = mcts.Search(
-        batch=batch,
-        num_actions=actions,
-        simulations=simulations,
-        algorithm=algorithm,
-        discount=discount,
-        unvisited="lowest",
-        max_considered=8,
-    )
-    states = np.zeros((search.nodes, batch), np.int64)
-    states[0] = problem.root
-    roots = np.concatenate([problem.logits[problem.root], problem.value[problem.root, None]], 1)
-    search.begin(roots, problem.legal, noise=problem.gumbel if algorithm == "gumbel" else None)
-    for step in range(search.steps):
-        asked = search.select()
-        before = states.reshape(-1)[asked.parent]
-        after = states[1 + step] = problem.next[before, asked.action]
-        reward = problem.reward[before, asked.action]
-        search.expand(np.concatenate([problem.logits[after], problem.value[after, None], reward[:, None]], 1))
-    return search.results(), search.choose(temperature=0)
 
 
 def theirs(problem: Problem, algorithm: str, simulations: int, discount: float) -> Any:
@@ -90,7 +50,7 @@ def theirs(problem: Problem, algorithm: str, simulations: int, discount: float) 
 
 def with_their_gumbel(problem: Problem) -> Problem:
     """mctx draws its own noise from the key; ours takes the same numbers."""
-    key, gumbel_key = jax.random.split(jax.random.PRNGKey(0))
+    _, gumbel_key = jax.random.split(jax.random.PRNGKey(0))
     problem.gumbel = np.asarray(jax.random.gumbel(gumbel_key, problem.gumbel.shape, jnp.float32))
     return problem
 

@@ -332,9 +332,7 @@ def test_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
         ("skyjo --bluff", "unrecognized arguments: --bluff"),
     ],
 )
-def test_mistakes_are_told_in_one_line(
-    arguments: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mistakes_are_told_in_one_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         play(arguments)
     assert stopped.value.code == 2

@@ -127,9 +127,7 @@ def test_round_rewards_add_up_to_zero_and_the_time_penalty_is_the_movers() -> No
         assert (tables.rewards[quiet, mover[quiet]] == -0.125).all()
     tables.step(tables.sample_actions(1))
     assert tables.truncated.all()
-    assert tables.rewards.min(1) == pytest.approx(np.full(256, -0.125)), (
-        "truncation pays neither round nor win"
-    )
+    assert tables.rewards.min(1) == pytest.approx(np.full(256, -0.125)), "truncation pays neither round nor win"
 
 
 def test_cards_are_conserved_at_every_step() -> None:

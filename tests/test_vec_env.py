@@ -79,9 +79,7 @@ def test_play_equals_stepping_with_bots(case: Case) -> None:
     """Whole games inside the core equal driving the batch with bot_actions, for any thread count."""
     for players in case.players[:2]:
         tables = env.make(case.game, 20, players, seed=7, auto_reset=False)
-        bots = [
-            tables.bot(list(tables.bots)[seat % len(tables.bots)], epsilon=0.1) for seat in range(players)
-        ]
+        bots = [tables.bot(list(tables.bots)[seat % len(tables.bots)], epsilon=0.1) for seat in range(players)]
         while not tables.done.all():
             tables.step(tables.bot_actions(bots, seed=4))
         for threads in (1, 2):
@@ -142,9 +140,7 @@ def test_read_only_buffers_are_refused(case: Case) -> None:
 def test_observations_stay_within_their_spec(case: Case, counts: bool) -> None:
     for players in case.players:
         tables = env.make(case.game, 64, players, seed=1, counts=counts)
-        assert (
-            tables.groups[-1].offset + tables.groups[-1].count * len(tables.groups[-1].fields) == tables.width
-        )
+        assert tables.groups[-1].offset + tables.groups[-1].count * len(tables.groups[-1].fields) == tables.width
         assert ("counts" in [group.name for group in tables.groups]) == counts
         limit = np.concatenate([np.tile([f.vocabulary for f in g.fields], g.count) for g in tables.groups])
         for _ in range(300):

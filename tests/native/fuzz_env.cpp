@@ -36,8 +36,8 @@ struct Junk {
 };
 
 struct Tally {
-  int64_t inputs = 0, accepted_rules = 0, refused_rules = 0, steps = 0, refused_actions = 0,
-          accepted_blobs = 0, refused_blobs = 0;
+  int64_t inputs = 0, accepted_rules = 0, refused_rules = 0, steps = 0, refused_actions = 0, accepted_blobs = 0,
+          refused_blobs = 0;
 };
 
 template <class Game>
@@ -146,8 +146,7 @@ void junk_blobs(VecEnv<Game>& tables, Junk& junk, int count, Tally& tally) {
     if (sealed) {
       for (uint32_t edits = 1 + junk.below(3); edits > 0; --edits) {
         const size_t at = header + junk.below(sizeof(Game));
-        blob[at] =
-            static_cast<char>(junk.chance(2) ? junk.byte() : blob[at] + static_cast<char>(junk.below(5)) - 2);
+        blob[at] = static_cast<char>(junk.chance(2) ? junk.byte() : blob[at] + static_cast<char>(junk.below(5)) - 2);
       }
       Game game;
       std::memcpy(static_cast<void*>(&game), blob.data() + header, sizeof game);
@@ -194,11 +193,9 @@ void fuzz(int64_t inputs, uint64_t seed) {
     Options options;
     options.num_envs = 1 + static_cast<int>(junk.below(4));
     options.num_players =
-        junk.chance(30)
-            ? static_cast<int>(junk.number())
-            : Game::kMinPlayers + static_cast<int>(junk.below(Game::kMaxPlayers - Game::kMinPlayers + 1));
-    options.preset =
-        junk.chance(30) ? junk.text(8) : presets[junk.below(static_cast<uint32_t>(presets.size()))].first;
+        junk.chance(30) ? static_cast<int>(junk.number())
+                        : Game::kMinPlayers + static_cast<int>(junk.below(Game::kMaxPlayers - Game::kMinPlayers + 1));
+    options.preset = junk.chance(30) ? junk.text(8) : presets[junk.below(static_cast<uint32_t>(presets.size()))].first;
     options.auto_reset = !junk.chance(3);
     options.counts = !junk.chance(3);
     options.seed = junk.rng.next();

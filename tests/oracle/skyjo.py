@@ -198,9 +198,7 @@ class Random:
 class Skyjo:
     """One episode of Skyjo."""
 
-    def __init__(
-        self, rules: dict[str, Any], num_players: int, seed: int, deal: int = 0, episode: int = 0
-    ) -> None:
+    def __init__(self, rules: dict[str, Any], num_players: int, seed: int, deal: int = 0, episode: int = 0) -> None:
         """Deal the first round."""
         self.rules = make_rules(**rules)
         if not 2 <= num_players <= 8:
@@ -268,9 +266,7 @@ class Skyjo:
         self.clear_column = -1
 
         self.out_of_play = []
-        self.draw_pile = [
-            value for value, count in zip(VALUES, self.rules["deck"], strict=True) for _ in range(count)
-        ]
+        self.draw_pile = [value for value, count in zip(VALUES, self.rules["deck"], strict=True) for _ in range(count)]
         self.boards = [[self.random.take_from(self.draw_pile) for _ in POSITIONS] for _ in self.seats]
         self.face_up = [[False for _ in POSITIONS] for _ in self.seats]
         self.discard_pile = [self.random.take_from(self.draw_pile)]

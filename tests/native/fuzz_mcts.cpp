@@ -1,0 +1,463 @@
+// Random settings, masks, phases, network outputs and orders of calls for the tree search: nothing may crash, hang or
+// trip a sanitizer, what is wrong must be refused, and after every step the trees must add up.
+//
+//   fuzz_mcts [searches in thousands] [seed]      default 5: a few seconds under the sanitizers
+#include <cassert>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "mcts/search.h"
+
+namespace mcts {
+namespace {
+
+// How large a network's numbers may be.
+constexpr float kHuge = 1e30f;
+
+struct Junk {
+  native::Rng rng;
+
+  int below(int n) { return static_cast<int>(rng.below(static_cast<uint32_t>(n))); }
+  int between(int low, int high) { return low + below(high - low + 1); }
+  bool chance(int one_in) { return below(one_in) == 0; }
+  float uniform(float low, float high) { return low + (high - low) * static_cast<float>(rng.uniform()); }
+
+  // What a network might say; `wild` is one in how many is not so sound.
+  float number(int wild) {
+    if (!chance(wild)) return uniform(-2, 2);
+    const float kinds[] = {0.0f, 1e-30f, -1e9f, 1e20f, kHuge, -kHuge};
+    return kinds[below(6)];
+  }
+  float unsound() {
+    const float kinds[] = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity, 3e38f, -3e38f};
+    return kinds[below(5)];
+  }
+  int setting() {
+    const int kinds[] = {-2147483647 - 1, -1, 0, 1, 65, 4097, 2147483647};
+    return kinds[below(7)];
+  }
+};
+
+struct Tally {
+  int64_t refused_settings = 0, searches = 0, refused_roots = 0, steps = 0, refused_answers = 0, refused_calls = 0,
+          leaves_met = 0;
+};
+
+#define REQUIRE(condition)                                                         \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      std::abort();                                                                \
+    }                                                                              \
+  } while (false)
+
+Config sound_config(Junk& junk) {
+  Config c;
+  c.threads = junk.chance(8) ? junk.between(2, 3) : 1;
+  c.batch = c.threads > 1 ? junk.between(30, 80) : junk.between(1, 6);
+  c.actions = junk.chance(8) ? junk.between(1, 64) : junk.between(1, 9);
+  c.players = junk.chance(20) ? 64 : junk.between(1, 4);
+  c.maxn = !junk.chance(4);
+  c.mover_frame = !junk.chance(3);
+  c.simulations = junk.chance(20) ? junk.between(50, 200) : junk.between(0, 20);
+  c.leaves = junk.chance(3) ? junk.between(2, 9) : 1;
+  c.algorithm = junk.chance(2) ? Algorithm::kPuct : Algorithm::kGumbel;
+  c.discount = junk.chance(3) ? 1.0f : junk.uniform(0, 1);
+  c.pb_c_base = std::exp(junk.uniform(-10, 20));
+  c.pb_c_init = junk.chance(5) ? 0.0f : std::exp(junk.uniform(-5, 5));
+  c.dirichlet_alpha = std::exp(junk.uniform(-2, 4));
+  c.dirichlet_fraction = junk.chance(2) ? 0.0f : junk.uniform(0, 1);
+  c.neutral_unvisited = junk.chance(2);
+  c.virtual_loss = junk.uniform(0, 1);
+  c.max_considered = junk.between(1, 20);
+  c.gumbel_scale = junk.chance(3) ? 0.0f : std::exp(junk.uniform(-3, 3));
+  c.value_scale = junk.chance(5) ? 0.0f : std::exp(junk.uniform(-5, 3));
+  c.maxvisit_init = junk.chance(5) ? 0.0f : std::exp(junk.uniform(-3, 6));
+  c.phases = junk.chance(20) ? 255 : junk.between(1, 5);
+  for (int phase = 0; phase < c.phases; ++phase) {
+    const int always = junk.below(c.actions);
+    for (int a = 0; a < c.actions; ++a) {
+      c.possible.push_back(a == always || junk.chance(2));
+      c.next_phase.push_back(static_cast<uint8_t>(junk.below(c.phases)));
+      c.turn_passes.push_back(junk.chance(2));
+    }
+  }
+  return c;
+}
+
+// Makes one setting wrong, or at least strange. Sizes stay small, for the memory's sake.
+void spoil(Config& c, Junk& junk) {
+  float* const numbers[] = {&c.discount,     &c.pb_c_base,    &c.pb_c_init,   &c.dirichlet_alpha, &c.dirichlet_fraction,
+                            &c.virtual_loss, &c.gumbel_scale, &c.value_scale, &c.maxvisit_init};
+  switch (junk.below(12)) {
+    case 0:
+      c.batch = junk.between(-3, 0);
+      break;
+    case 1:
+      c.actions = junk.setting();
+      break;
+    case 2:
+      c.players = junk.setting();
+      break;
+    case 3:
+      c.simulations = junk.chance(2) ? junk.between(-3, -1) : 1 << 20;
+      break;
+    case 4:
+      c.leaves = junk.setting();
+      break;
+    case 5:
+      c.threads = junk.chance(2) ? junk.between(-1, 0) : 1025;
+      break;
+    case 6:
+      c.max_considered = junk.setting();
+      break;
+    case 7:
+      c.phases = junk.setting();
+      break;
+    case 8:
+      c.next_phase[static_cast<size_t>(junk.below(static_cast<int>(c.next_phase.size())))] = 255;
+      break;
+    case 9:
+      std::fill_n(c.possible.begin() + static_cast<int64_t>(junk.below(c.phases)) * c.actions, c.actions, uint8_t{0});
+      break;
+    case 10:
+      (junk.chance(2) ? c.possible : c.turn_passes).pop_back();
+      break;
+    default:
+      *numbers[junk.below(9)] = junk.chance(2)   ? -1.0f
+                                : junk.chance(2) ? kInfinity
+                                                 : std::numeric_limits<float>::quiet_NaN();
+  }
+}
+
+// The nodes of a game's tree, parents before children.
+std::vector<int32_t> nodes_of(const Tree& t, int game) {
+  std::vector<int32_t> nodes = {kRoot};
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    REQUIRE(nodes.size() <= static_cast<size_t>(t.nodes));
+    const size_t e = t.edge(t.at(game, nodes[i]));
+    for (int a = 0; a < t.stride; ++a) {
+      const int32_t child = t.child[e + static_cast<size_t>(a)];
+      if (child == kNone) continue;
+      REQUIRE(a < t.actions && child > nodes[i] && child < t.nodes);
+      nodes.push_back(child);
+    }
+  }
+  return nodes;
+}
+
+// Everything that holds in a tree between two steps; `made` is how many simulations it has seen.
+void check_tree(const Search& search, int game, int64_t made, bool noise_given) {
+  const Config& c = search.config();
+  const Tree& t = search.tree();
+  const auto V = static_cast<size_t>(t.values);
+  const std::vector<int32_t> nodes = nodes_of(t, game);
+  const auto placed = static_cast<int64_t>(nodes.size());
+  REQUIRE(placed <= 1 + made && (c.leaves > 1 || placed == 1 + made));
+  REQUIRE(t.visits[t.at(game, kRoot)] == 1 + made);
+  REQUIRE(t.parent[t.at(game, kRoot)] == kNone);
+  REQUIRE(t.to_play[t.at(game, kRoot)] == 0);
+  double largest = 1;  // number in the tree: rounding is relative to it
+  for (int32_t node : nodes) {
+    const size_t n = t.at(game, node);
+    largest = std::max(largest, std::abs(static_cast<double>(t.raw_value[n])));
+    for (size_t v = t.per_value(n); v < t.per_value(n) + V; ++v) {
+      REQUIRE(std::isfinite(t.value[v]) && std::isfinite(t.reward[v]));
+      largest =
+          std::max({largest, std::abs(static_cast<double>(t.value[v])), std::abs(static_cast<double>(t.reward[v]))});
+    }
+  }
+  int64_t ended = 0;
+  for (int32_t node : nodes) {
+    const size_t n = t.at(game, node), e = t.edge(n), judged = c.maxn ? t.to_play[n] : 0;
+    const bool noisy = node == kRoot && noise_given;
+    REQUIRE(t.expanded[n] && t.evaluated[n] == t.visits[n]);
+    REQUIRE(t.legal[n] != 0 && (c.actions == 64 || t.legal[n] >> c.actions == 0));
+    REQUIRE(t.to_play[n] < c.players && t.phase[n] < c.phases);
+    float prior = 0, below = 0;
+    double sum = 0;
+    for (int a = 0; a < c.actions; ++a) {
+      const size_t at = e + static_cast<size_t>(a);
+      const bool legal = t.legal[n] >> a & 1;
+      prior += t.prior[at];
+      below += t.edge_visits[at];
+      REQUIRE(std::isfinite(t.q[at]) && t.edge_values[at] == t.edge_visits[at]);
+      REQUIRE(legal || noisy || t.prior[at] == 0);
+      if (t.child[at] == kNone) {
+        REQUIRE(t.edge_visits[at] == 0 && t.q[at] == 0);
+        continue;
+      }
+      const size_t b = t.at(game, t.child[at]), rule = static_cast<size_t>(t.phase[n] * c.actions + a);
+      REQUIRE(legal && t.parent[b] == node && t.action[b] == a);
+      REQUIRE(t.edge_visits[at] == static_cast<float>(t.visits[b]));
+      REQUIRE(t.phase[b] == c.next_phase[rule]);
+      REQUIRE(t.to_play[b] == (t.to_play[n] + (c.turn_passes[rule] ? 1 : 0)) % c.players);
+      for (int next = 0; next < c.actions; ++next) {
+        REQUIRE((t.legal[b] >> next & 1) == c.possible[static_cast<size_t>(t.phase[b] * c.actions + next)]);
+      }
+      const float q = t.reward[t.per_value(b) + judged] + c.discount * t.value[t.per_value(b) + judged];
+      REQUIRE(std::abs(static_cast<double>(t.q[at] - q)) <= 1e-5 * largest);
+      sum += static_cast<double>(t.edge_visits[at]) * static_cast<double>(t.q[at]);
+    }
+    REQUIRE(noisy || std::abs(prior - 1) < 1e-4f);
+    const auto own = static_cast<double>(t.visits[n]) - static_cast<double>(below);
+    REQUIRE(own >= 1 && (own == 1 || (c.leaves > 1 && node != kRoot)));
+    ended += static_cast<int64_t>(own);
+    const double mean = (own * static_cast<double>(t.raw_value[n]) + sum) / t.visits[n];
+    REQUIRE(std::abs(static_cast<double>(t.value[t.per_value(n) + judged]) - mean) <= 1e-3 * largest);
+  }
+  REQUIRE(ended == 1 + made);
+}
+
+// One search object through many calls, some of them wrong. What is expected of each call is worked out beside it.
+class Session {
+ public:
+  Session(const Config& config, Junk& junk, Tally& tally)
+      : search_(config),
+        c_(search_.config()),
+        junk_(junk),
+        tally_(tally),
+        wild_(junk.chance(3) ? 10 : 1000),
+        bad_(junk.chance(3) ? 300 : 1 << 30),
+        requests_(4 * static_cast<size_t>(c_.leaves) * static_cast<size_t>(c_.batch)) {}
+
+  void run() {
+    if (junk_.chance(2)) begin();
+    for (int calls = junk_.between(1, 6 * c_.steps() + 5); calls > 0; --calls) {
+      if (junk_.chance(15)) {
+        out_of_order();
+      } else if (!begun_ || junk_.chance(40)) {
+        begin();
+      } else if (selected_) {
+        expand();
+      } else if (step_ < c_.steps()) {
+        select();
+      } else {
+        begin();
+      }
+      if (begun_ && junk_.chance(4)) results();
+    }
+  }
+
+ private:
+  int64_t entries() const { return int64_t{c_.leaves} * active_; }
+  int64_t made() const { return int64_t{step_} * c_.leaves; }
+
+  void begin() {
+    const int A = c_.actions, V = c_.values(), count = junk_.between(1, c_.batch);
+    std::vector<float> outputs(static_cast<size_t>(count) * static_cast<size_t>(A + V)), noise;
+    const std::unique_ptr<bool[]> legal(new bool[static_cast<size_t>(count) * static_cast<size_t>(A)]);
+    std::vector<int8_t> phase(static_cast<size_t>(count));
+    std::vector<uint64_t> keys(static_cast<size_t>(count));
+    bool refused_before = false, refused = false;
+    const int wrong_game = junk_.chance(20) ? junk_.below(count) : -1;
+    for (int game = 0; game < count; ++game) {
+      const auto g = static_cast<size_t>(game);
+      bool* mask = &legal[g * static_cast<size_t>(A)];
+      for (int a = 0; a < A; ++a) mask[a] = junk_.chance(2);
+      mask[junk_.below(A)] = true;
+      phase[g] = static_cast<int8_t>(junk_.below(std::min(c_.phases, 128)));
+      keys[g] = junk_.rng.next();
+      if (game == wrong_game) {
+        if (junk_.chance(2)) {
+          std::fill_n(mask, A, false);
+        } else {
+          phase[g] = static_cast<int8_t>(c_.phases > 127 ? -1 : c_.phases);
+        }
+        refused_before = true;
+      }
+      for (int i = 0; i < A + V; ++i) {
+        const bool bad = junk_.chance(bad_);
+        outputs[g * static_cast<size_t>(A + V) + static_cast<size_t>(i)] = bad ? junk_.unsound() : junk_.number(wild_);
+        refused = refused || (bad && (i >= A || mask[i]));
+      }
+    }
+    noise_given_ = junk_.chance(4);
+    if (noise_given_) {
+      noise.resize(static_cast<size_t>(count) * static_cast<size_t>(A));
+      for (float& x : noise) x = junk_.uniform(0, 1);
+    }
+    const bool before = noise_given_before_;
+    try {
+      search_.begin(count, outputs.data(), legal.get(), phase.data(), keys.data(),
+                    noise_given_ ? noise.data() : nullptr);
+      REQUIRE(!refused && !refused_before);
+    } catch (const std::invalid_argument&) {
+      REQUIRE(refused || refused_before);
+      ++tally_.refused_roots;
+      noise_given_ = before;
+      if (!refused_before) begun_ = false;  // else the search under way is untouched
+      return;
+    }
+    noise_given_before_ = noise_given_;
+    ++tally_.searches;
+    begun_ = true;
+    selected_ = false;
+    step_ = 0;
+    active_ = count;
+    check();
+  }
+
+  Requests requests() {
+    int64_t* at = requests_.data();
+    return {at, at + entries(), at + 2 * entries(), at + 3 * entries()};
+  }
+
+  void select() {
+    search_.select(requests());
+    selected_ = true;
+    const Requests r = requests();
+    const Tree& t = search_.tree();
+    for (int64_t i = 0; i < entries(); ++i) {
+      const int64_t node = r.parent[i] / c_.batch, game = r.parent[i] % c_.batch;
+      REQUIRE(game == i % active_ && node >= 0 && node <= made());
+      REQUIRE(r.action[i] >= 0 && r.action[i] < c_.actions);
+      const size_t parent = t.at(static_cast<int>(game), static_cast<int32_t>(node));
+      REQUIRE(t.expanded[parent] && (t.legal[parent] >> r.action[i] & 1));
+      REQUIRE(r.to_play[i] == (t.to_play[parent] + r.shift[i]) % c_.players);
+    }
+  }
+
+  void expand() {
+    const int A = c_.actions, V = c_.values();
+    const auto width = static_cast<size_t>(A + 2 * V);
+    std::vector<float> outputs(static_cast<size_t>(entries()) * width);
+    const Requests r = requests();
+    const Tree& t = search_.tree();
+    std::vector<size_t> answered;
+    bool refused = false;
+    for (int64_t i = 0; i < entries(); ++i) {
+      const int game = static_cast<int>(r.parent[i] % c_.batch);
+      const size_t parent = t.at(game, static_cast<int32_t>(r.parent[i] / c_.batch));
+      const size_t node = t.at(game, t.child[t.edge(parent) + static_cast<size_t>(r.action[i])]);
+      const bool again = std::find(answered.begin(), answered.end(), node) != answered.end();
+      answered.push_back(node);
+      tally_.leaves_met += again;
+      for (int k = 0; k < A + 2 * V; ++k) {
+        const bool bad = junk_.chance(bad_);
+        outputs[static_cast<size_t>(i) * width + static_cast<size_t>(k)] = bad ? junk_.unsound() : junk_.number(wild_);
+        refused = refused || (bad && !again && (k >= A || (t.legal[node] >> k & 1)));
+      }
+    }
+    try {
+      search_.expand(outputs.data());
+      REQUIRE(!refused);
+    } catch (const std::invalid_argument&) {
+      REQUIRE(refused);
+      ++tally_.refused_answers;
+      begun_ = false;
+      return;
+    }
+    selected_ = false;
+    ++step_;
+    ++tally_.steps;
+    check();
+  }
+
+  void out_of_order() {
+    const bool may_select = begun_ && !selected_ && step_ < c_.steps();
+    try {
+      if (!begun_ && junk_.chance(3)) {
+        search_.results(nullptr, nullptr, nullptr, nullptr);
+      } else if (!begun_ && junk_.chance(2)) {
+        search_.choose(0, nullptr);
+      } else if (!may_select && junk_.chance(2)) {
+        search_.select(requests());
+      } else if (!begun_ || !selected_) {
+        search_.expand(nullptr);
+      } else {
+        search_.select(requests());
+      }
+      REQUIRE(false);
+    } catch (const std::logic_error& error) {
+      REQUIRE(dynamic_cast<const std::invalid_argument*>(&error) == nullptr);
+      ++tally_.refused_calls;
+    }
+    if (begun_ && !selected_) check();
+  }
+
+  void check() {
+    for (int game = 0; game < active_; ++game) check_tree(search_, game, made(), given());
+  }
+  bool given() const { return noise_given_ && c_.algorithm == Algorithm::kPuct && c_.dirichlet_fraction > 0; }
+
+  void results() {
+    const auto n = static_cast<size_t>(active_), A = static_cast<size_t>(c_.actions);
+    const auto V = static_cast<size_t>(c_.values());
+    std::vector<float> policy(n * A), visits(n * A), values(n * V), q(n * A);
+    search_.results(policy.data(), visits.data(), values.data(), q.data());
+    std::vector<int64_t> actions(n);
+    const float kinds[] = {0.0f, 1.0f, 0.1f, 1e6f, -1.0f, std::numeric_limits<float>::quiet_NaN()};
+    const float temperature = kinds[junk_.below(6)];
+    try {
+      search_.choose(temperature, actions.data());
+      REQUIRE(temperature >= 0);
+    } catch (const std::invalid_argument&) {
+      REQUIRE(!(temperature >= 0));
+      ++tally_.refused_calls;
+      return;
+    }
+    const int64_t total = made() + (selected_ ? c_.leaves : 0);
+    for (size_t game = 0; game < n; ++game) {
+      float shares = 0, sum = 0;
+      for (size_t a = 0; a < A; ++a) {
+        shares += policy[game * A + a];
+        sum += visits[game * A + a];
+        REQUIRE(policy[game * A + a] >= 0 && std::isfinite(q[game * A + a]));
+      }
+      if (!given() || total > 0) REQUIRE(std::abs(shares - 1) < 1e-4f);
+      REQUIRE(sum == static_cast<float>(total));
+      const int64_t action = actions[game];
+      REQUIRE(action >= 0 && action < c_.actions);
+      const size_t root = search_.tree().at(static_cast<int>(game), kRoot);
+      REQUIRE(search_.tree().legal[root] >> action & 1);
+      const bool tried = visits[game * A + static_cast<size_t>(action)] > 0;
+      REQUIRE(tried || total == 0);
+    }
+  }
+
+  Search search_;
+  const Config& c_;
+  Junk& junk_;
+  Tally& tally_;
+  const int wild_, bad_;           // one in how many outputs is wild, or to be refused
+  std::vector<int64_t> requests_;  // [4, L * B]
+  bool begun_ = false, selected_ = false, noise_given_ = false, noise_given_before_ = false;
+  int step_ = 0, active_ = 0;
+};
+
+void fuzz(int64_t searches, uint64_t seed) {
+  Junk junk{{native::make_key({seed, 78}), 0}};
+  Tally tally;
+  while (tally.searches < searches) {
+    Config config = sound_config(junk);
+    const bool spoilt = junk.chance(4);
+    if (spoilt) spoil(config, junk);
+    try {
+      Session(config, junk, tally).run();
+    } catch (const std::invalid_argument&) {
+      REQUIRE(spoilt);
+      ++tally.refused_settings;
+    }
+  }
+  std::printf(
+      "%lld searches, %lld steps; refused: %lld settings, %lld roots, %lld answers, %lld calls; leaves that met: "
+      "%lld\n",
+      static_cast<long long>(tally.searches), static_cast<long long>(tally.steps),
+      static_cast<long long>(tally.refused_settings), static_cast<long long>(tally.refused_roots),
+      static_cast<long long>(tally.refused_answers), static_cast<long long>(tally.refused_calls),
+      static_cast<long long>(tally.leaves_met));
+  REQUIRE(tally.steps && tally.refused_settings && tally.refused_roots && tally.refused_answers &&
+          tally.refused_calls && tally.leaves_met);
+}
+
+}  // namespace
+}  // namespace mcts
+
+int main(int argc, char** argv) {
+  const int64_t thousands = argc > 1 ? std::atoll(argv[1]) : 5;
+  const auto seed = static_cast<uint64_t>(argc > 2 ? std::atoll(argv[2]) : 1);
+  mcts::fuzz(thousands * 1000, seed);
+}
