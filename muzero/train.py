@@ -5,7 +5,8 @@ import argparse
 STATUS = """\
 Training is not implemented yet.
 What works today: the Skyjo environment and its bots, in Python as env.make("skyjo") and at the terminal with
-`python -m env.play skyjo`; experiments/skyjo_thresholds.py; experiments/bench_env.py."""
+`python -m env.play skyjo`; networks and search (`python -m muzero.networks` prints their sizes);
+experiments/skyjo_thresholds.py, experiments/simulator_vs_bots.py; experiments/bench_*.py."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""One thread per test process: the networks in tests are tiny, and waiting for a second core costs more than it gives."""
+"""One thread per test process: the networks in tests are tiny, and a second core is worth less than the wait for it."""
 
 import os
 
