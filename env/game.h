@@ -23,7 +23,7 @@
 //   safety      std::string check(const Rules&, int players) const       "" or why this is no state of the game
 //               StateFields inspect() const                              everything, hidden cards included, by name
 //   people      std::string render(const Rules&, int seat) const         seat -1 shows only what is public
-//               std::string last_event() const                           the last decision in words, public parts only
+//               std::string last_event() const                           what the last mover did, in words, public parts only
 //               static std::string action_name(int action), phase_name(int phase)
 //   description static ObservationSpec observation(int players, bool counts)
 //               static PhaseRule phase_rule(int phase, int action)

@@ -147,6 +147,8 @@ class Session:
             mover, scores = int(tables.to_play[0]), tables.scores[0].copy()
             if mover == self.seat:
                 tables.step([self.decide()])
+                if tables.last_event(0):
+                    self.say(f"you: {tables.last_event(0)}", "green")
             else:
                 self.play_turn(mover)
             if (tables.scores[0] != scores).any():
@@ -160,8 +162,8 @@ class Session:
         while tables.to_play[0] == mover and not tables.done[0] and (tables.scores[0] == scores).all():
             actions = tables.bot_actions(self.bots, tables.seed)
             tables.step(actions)
-            decisions.append(tables.action_names[actions[0]])
-        self.say(f"{self.who(mover)}: {', '.join(decisions)}", "yellow")
+            decisions.append(tables.last_event(0) or tables.action_names[actions[0]])
+        self.say(f"{self.who(mover)}: {'; '.join(decisions)}", "yellow")
         time.sleep(self.pause)
 
     def decide(self) -> int:

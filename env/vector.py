@@ -294,7 +294,7 @@ class VecEnv:
         return self._native.render(table, -1 if seat is None else seat)
 
     def last_event(self, table: int = 0) -> str:
-        """The last decision of the round in words, as everybody saw it; "" before the first."""
+        """What the last decision of the round was, in words, as everybody saw it; "" before the first."""
         return self._native.last_event(table)
 
     def inspect(self, table: int = 0) -> dict[str, list[int]]:

@@ -158,26 +158,26 @@ inline StateFields Skyjo::inspect() const {
 // In a round that has just begun there is none yet.
 inline std::string Skyjo::last_event() const {
   const Event& e = history[(round_decisions - 1) % Layout::kHistory];
-  const auto card = [](int code) { return "a " + std::to_string(value_of(code)); };
-  const std::string who = "seat " + std::to_string(e.actor - 1) + " ", where = std::to_string(e.position - 1);
+  const auto card = [](int code) { return std::to_string(value_of(code)); };
+  const std::string where = std::to_string(e.position - 1);
   switch (e.kind) {
     case kDrew:
-      return who + "drew from the deck";
+      return "drew from the deck";
     case kTook:
-      return who + "took " + card(e.card) + " from the discard pile";
+      return "took " + card(e.card) + " from the discard pile";
     case kKept:
-      return who + "kept the drawn card";
+      return "kept the drawn card";
     case kDiscarded:
-      return who + "discarded the drawn card, " + card(e.card_out);
+      return "discarded the drawn card, " + card(e.card_out);
     case kReplaced:
-      return who + "put " + card(e.card) + " at position " + where + " and discarded " + card(e.card_out);
+      return "put " + card(e.card) + " at position " + where + " and discarded " + card(e.card_out);
     case kTurned:
     case kRevealed:
-      return who + "turned over " + card(e.card) + " at position " + where;
+      return "turned over " + card(e.card) + " at position " + where;
     case kCleared:
-      return who + "discarded column " + where;
+      return "discarded column " + where;
     case kDeclined:
-      return who + "kept column " + where;
+      return "kept column " + where;
     default:
       return "";
   }
