@@ -8,6 +8,8 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+
 #include "env/games.h"
 #include "native/arrays.h"
 
@@ -20,14 +22,30 @@ namespace {
 using native::Array;
 using native::data_of;
 using native::Input;
-using native::Shape;
 
 // An environment and the arrays it writes to, which it keeps alive.
 class PyEnv {
  public:
   PyEnv(const std::string& game, const Options& options) : env_(make_vec_env(game, options)) {}
 
-  AnyVecEnv& env() { return *env_; }
+  // The environment for one call. A second thread that comes meanwhile is refused: tables have no locks.
+  class Turn {
+   public:
+    explicit Turn(PyEnv& owner) : owner_(owner) {
+      if (owner.busy_.test_and_set()) throw std::runtime_error("this environment is in use by another thread");
+    }
+    ~Turn() { owner_.busy_.clear(); }
+    Turn(const Turn&) = delete;
+    AnyVecEnv* operator->() { return owner_.env_.get(); }
+
+   private:
+    PyEnv& owner_;
+  };
+
+  Turn take() { return Turn(*this); }
+  const AnyVecEnv& native() const { return *env_; }
+  const GameInfo& info() const { return env_->info(); }
+  const Options& options() const { return env_->options(); }
   int64_t batch() const { return env_->options().num_envs; }
   int64_t players() const { return env_->options().num_players; }
   int64_t width() const { return env_->info().observation.width; }
@@ -68,7 +86,7 @@ class PyEnv {
         throw std::invalid_argument("no buffer is called '" + name + "'");
       kept.push_back(array);
     }
-    env_->bind(buffers);
+    take()->bind(buffers);
     kept_ = std::move(kept);
   }
 
@@ -82,44 +100,81 @@ class PyEnv {
       data = data_of<int64_t>(actions, "actions", {batch()});
     }
     nb::gil_scoped_release release;
-    env_->step(data);
+    take()->step(data);
   }
 
  private:
   std::unique_ptr<AnyVecEnv> env_;
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   std::vector<Array> kept_;
   std::vector<int64_t> scratch_;
 };
 
-// A bot acting on rows that Python hands it. Row i of call n has randomness of its own.
+// A bot of one game and number of players. It acts on rows that Python hands it, too: row i of call n has randomness
+// of its own.
 class PyBot {
  public:
-  PyBot(std::shared_ptr<Bot> bot, int64_t width, int64_t actions)
-      : bot(std::move(bot)), width_(width), actions_(actions) {}
+  PyBot(std::shared_ptr<Bot> bot, const GameInfo& info, int players)
+      : bot_(std::move(bot)),
+        game_(info.name),
+        players_(players),
+        actions_(info.num_actions),
+        spec_(info.observation) {}
 
   void act(const Input& obs, const Input& legal, const Array& out, uint64_t seed, uint64_t call) const {
     const auto rows = static_cast<int64_t>(obs.ndim() ? obs.shape(0) : 0);
-    const int16_t* row = data_of<int16_t>(obs, "obs", {rows, width_});
-    const bool* mask = data_of<bool>(legal, "legal", {rows, actions_});
+    const int64_t width = spec_.width;
+    const int16_t* row = data_of<int16_t>(obs, "obs", {rows, width});
+    const auto* mask = reinterpret_cast<const uint8_t*>(data_of<bool>(legal, "legal", {rows, actions_}));
     int64_t* chosen = data_of<int64_t>(out, "out", {rows});
     nb::gil_scoped_release release;
     for (int64_t i = 0; i < rows; ++i) {
+      require_categories(i, row + i * width);
       uint64_t bits = 0;
-      for (int64_t a = 0; a < actions_; ++a) bits |= static_cast<uint64_t>(mask[i * actions_ + a]) << a;
+      for (int64_t a = 0; a < actions_; ++a) bits |= uint64_t{mask[i * actions_ + a] != 0} << a;
       Rng rng{make_key({seed, call, static_cast<uint64_t>(i)}), 0};
-      chosen[i] = bits ? bot->choose(row + i * width_, bits, rng) : kSkip;
+      chosen[i] = bits ? bot_->choose(row + i * width, bits, rng) : kSkip;
+      if (bits && (chosen[i] < 0 || chosen[i] >= actions_ || !(bits >> chosen[i] & 1))) {
+        throw std::invalid_argument("row " + std::to_string(i) + ": obs and legal do not belong together");
+      }
     }
   }
 
-  const std::shared_ptr<Bot> bot;
+  std::shared_ptr<Bot> seated_at(const PyEnv& env) const {
+    if (env.info().name == game_ && env.options().num_players == players_) return bot_;
+    throw std::invalid_argument("a bot for " + game_ + " with " + std::to_string(players_) + " players cannot play " +
+                                env.info().name + " with " + std::to_string(env.options().num_players));
+  }
 
  private:
-  const int64_t width_, actions_;
+  void require_categories(int64_t row, const int16_t* value) const {
+    for (const TokenGroup& group : spec_.groups) {
+      for (int token = 0; token < group.count; ++token) {
+        for (const Field& field : group.fields) {
+          if (*value >= 0 && *value < field.vocabulary) {
+            ++value;
+            continue;
+          }
+          throw std::invalid_argument("row " + std::to_string(row) + ": " + group.name + "." + field.name +
+                                      ": expected 0 to " + std::to_string(field.vocabulary - 1) + ", got " +
+                                      std::to_string(*value));
+        }
+      }
+    }
+  }
+
+  const std::shared_ptr<Bot> bot_;
+  const std::string game_;
+  const int players_;
+  const int64_t actions_;
+  const ObservationSpec spec_;
 };
 
-std::vector<std::shared_ptr<Bot>> seats_of(const nb::list& bots) {
+std::vector<std::shared_ptr<Bot>> seats_of(const PyEnv& env, const nb::list& bots) {
   std::vector<std::shared_ptr<Bot>> seats;
-  for (nb::handle item : bots) seats.push_back(item.is_none() ? nullptr : nb::cast<const PyBot&>(item).bot);
+  for (nb::handle item : bots) {
+    seats.push_back(item.is_none() ? nullptr : nb::cast<const PyBot&>(item).seated_at(env));
+  }
   return seats;
 }
 
@@ -206,7 +261,7 @@ NB_MODULE(_native, m) {
           },
           "game"_a, nb::kw_only(), "num_envs"_a, "num_players"_a, "preset"_a, "rules"_a, "seed"_a, "threads"_a,
           "auto_reset"_a, "counts"_a)
-      .def_prop_ro("info", [](PyEnv& e) { return e.env().info(); })
+      .def_prop_ro("info", [](PyEnv& e) { return e.info(); })
       .def("bind", &PyEnv::bind)
       .def("step", &PyEnv::step, "actions"_a)
       .def(
@@ -216,7 +271,7 @@ NB_MODULE(_native, m) {
               throw std::invalid_argument("deals: expected " + std::to_string(tables.size()) + ", got " +
                                           std::to_string(deals.size()));
             }
-            e.env().reset(seed, tables, deals);
+            e.take()->reset(seed, tables, deals);
           },
           "seed"_a, "tables"_a, "deals"_a)
       .def(
@@ -225,62 +280,62 @@ NB_MODULE(_native, m) {
             const int8_t* s = data_of<int8_t>(seats, "seats", {e.batch()});
             int16_t* o = data_of<int16_t>(out, "out", {e.batch(), e.width()});
             nb::gil_scoped_release release;
-            e.env().observe(s, o);
+            e.take()->observe(s, o);
           },
           "seats"_a, "out"_a)
       .def(
           "unseen_counts",
           [](PyEnv& e, const Input& seats, const Array& out) {
-            const GameInfo& info = e.env().info();
-            e.env().unseen_counts(data_of<int8_t>(seats, "seats", {e.batch()}),
-                                  data_of<int16_t>(out, "out", {e.batch(), info.num_pools, info.num_card_kinds}));
+            const GameInfo& info = e.info();
+            e.take()->unseen_counts(data_of<int8_t>(seats, "seats", {e.batch()}),
+                                    data_of<int16_t>(out, "out", {e.batch(), info.num_pools, info.num_card_kinds}));
           },
           "seats"_a, "out"_a)
       .def(
           "determinize",
           [](PyEnv& e, const Input& seats, const Input& seeds) {
-            e.env().determinize(data_of<int8_t>(seats, "seats", {e.batch()}),
-                                data_of<uint64_t>(seeds, "seeds", {e.batch()}));
+            e.take()->determinize(data_of<int8_t>(seats, "seats", {e.batch()}),
+                                  data_of<uint64_t>(seeds, "seeds", {e.batch()}));
           },
           "seats"_a, "seeds"_a)
       .def(
           "moments",
           [](PyEnv& e, uint64_t seed, const Array& out) {
-            e.env().moments(seed, data_of<uint64_t>(out, "out", {e.batch()}));
+            e.take()->moments(seed, data_of<uint64_t>(out, "out", {e.batch()}));
           },
           "seed"_a, "out"_a)
       .def(
           "playout",
           [](PyEnv& e, const nb::list& bots, uint64_t seed, bool round) {
-            const auto seats = seats_of(bots);
+            const auto seats = seats_of(e, bots);
             nb::gil_scoped_release release;
-            e.env().playout(seats, seed, round);
+            e.take()->playout(seats, seed, round);
           },
           "bots"_a, "seed"_a, "round"_a)
       .def(
           "sample_actions",
           [](PyEnv& e, uint64_t seed, const Array& out) {
-            e.env().sample_actions(seed, data_of<int64_t>(out, "out", {e.batch()}));
+            e.take()->sample_actions(seed, data_of<int64_t>(out, "out", {e.batch()}));
           },
           "seed"_a, "out"_a)
       .def(
           "random_steps",
           [](PyEnv& e, uint64_t seed, int64_t count, bool write) {
             nb::gil_scoped_release release;
-            e.env().random_steps(seed, count, write);
+            e.take()->random_steps(seed, count, write);
           },
           "seed"_a, "count"_a, "write"_a)
       .def(
           "save",
           [](PyEnv& e, int table) {
-            const std::string blob = e.env().save(table);
+            const std::string blob = e.take()->save(table);
             return nb::bytes(blob.data(), blob.size());
           },
           "table"_a)
       .def(
           "load",
           [](PyEnv& e, int table, const nb::bytes& blob) {
-            e.env().load(table, std::string(static_cast<const char*>(blob.data()), blob.size()));
+            e.take()->load(table, std::string(static_cast<const char*>(blob.data()), blob.size()));
           },
           "table"_a, "blob"_a)
       .def(
@@ -290,44 +345,44 @@ NB_MODULE(_native, m) {
               throw std::invalid_argument("rows: expected " + std::to_string(e.batch()) + ", got " +
                                           std::to_string(rows.size()));
             }
-            e.env().copy_tables(source.env(), rows);
+            e.take()->copy_tables(source.native(), rows);
           },
           "source"_a, "rows"_a)
       .def(
-          "render", [](PyEnv& e, int table, int seat) { return e.env().render(table, seat); }, "table"_a, "seat"_a)
+          "render", [](PyEnv& e, int table, int seat) { return e.take()->render(table, seat); }, "table"_a, "seat"_a)
       .def(
-          "inspect", [](PyEnv& e, int table) { return e.env().inspect(table); }, "table"_a)
+          "inspect", [](PyEnv& e, int table) { return e.take()->inspect(table); }, "table"_a)
       .def(
-          "last_event", [](PyEnv& e, int table) { return e.env().last_event(table); }, "table"_a)
+          "last_event", [](PyEnv& e, int table) { return e.take()->last_event(table); }, "table"_a)
       .def(
           "bot",
           [](PyEnv& e, const std::string& name, const BotParameters& parameters) {
-            if (!e.env().options().counts) {
+            if (!e.options().counts) {
               throw std::invalid_argument("bots read the counts tokens: make the environment with counts=True");
             }
-            return PyBot(e.env().bot(name, parameters), e.width(), e.env().info().num_actions);
+            return PyBot(e.take()->bot(name, parameters), e.info(), e.options().num_players);
           },
           "name"_a, "parameters"_a)
       .def(
           "bot_actions",
           [](PyEnv& e, const nb::list& bots, uint64_t seed, const Array& out) {
-            const auto seats = seats_of(bots);
+            const auto seats = seats_of(e, bots);
             int64_t* o = data_of<int64_t>(out, "out", {e.batch()});
             nb::gil_scoped_release release;
-            e.env().bot_actions(seats, seed, o);
+            e.take()->bot_actions(seats, seed, o);
           },
           "bots"_a, "seed"_a, "out"_a)
       .def(
           "play",
           [](PyEnv& e, const nb::list& bots, uint64_t bot_seed, uint64_t first_deal, const Array& scores,
              const Array& truncated, const Array& stats) {
-            const auto seats = seats_of(bots);
+            const auto seats = seats_of(e, bots);
             const auto n = static_cast<int64_t>(truncated.ndim() ? truncated.shape(0) : 0);
             const GameRecords records{data_of<int32_t>(scores, "scores", {n, e.players()}),
                                       data_of<bool>(truncated, "truncated", {n}),
                                       data_of<int32_t>(stats, "stats", {n, e.num_stats()})};
             nb::gil_scoped_release release;
-            e.env().play(seats, bot_seed, first_deal, static_cast<int>(n), records);
+            e.take()->play(seats, bot_seed, first_deal, static_cast<int>(n), records);
           },
           "bots"_a, "bot_seed"_a, "first_deal"_a, "scores"_a, "truncated"_a, "stats"_a);
 }

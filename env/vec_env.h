@@ -3,7 +3,6 @@
 // `AnyVecEnv` is the same for every game, so that the bindings, and everything behind them, know none.
 #pragma once
 
-#include <limits>
 #include <type_traits>
 
 #include "env/bots/bot.h"
@@ -148,8 +147,8 @@ class VecEnv final : public AnyVecEnv {
     each_table([&](int i) {
       if (actions[i] != kSkip) {
         advance(i, static_cast<int>(actions[i]), true);
-      } else if (buffers_.rewards) {
-        std::fill_n(buffers_.rewards + static_cast<int64_t>(i) * options_.num_players, options_.num_players, 0.0f);
+      } else {
+        skip(i);
       }
     });
   }
@@ -419,6 +418,14 @@ class VecEnv final : public AnyVecEnv {
     } else {
       masks_[t] = game.legal(rules_);
     }
+  }
+
+  void skip(int i) {
+    if (buffers_.rewards) {
+      std::fill_n(buffers_.rewards + static_cast<int64_t>(i) * options_.num_players, options_.num_players, 0.0f);
+    }
+    if (buffers_.done) buffers_.done[i] = table(i).done();
+    if (buffers_.truncated) buffers_.truncated[i] = table(i).truncated();
   }
 
   void write_everything(int i) {

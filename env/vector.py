@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +17,10 @@ SKIP: int = _native.SKIP
 """As an action: leave this table as it is."""
 
 Rules = str | Mapping[str, Any]
+
+# Work per call into the core, which does not hear Ctrl-C: a second or less.
+_INTERRUPTIBLE = 1 << 22  # decisions
+_GAMES_AT_ONCE = 1 << 14
 
 
 def games() -> list[str]:
@@ -111,13 +117,16 @@ def _require_seed(seed: int) -> int:
 
 def _rule_value(name: str, value: Any) -> bool | int | float | str | list[int]:
     """A rule's value as the core takes it; lists may be any sequence of integers."""
-    if isinstance(value, bool | float | str):
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | float | str) or (isinstance(value, int) and abs(value) < 2**63):
         return value
-    if isinstance(value, int) and abs(value) < 2**63:
-        return value
-    if isinstance(value, np.ndarray | Sequence) and all(abs(item) < 2**63 for item in value):
-        return [int(item) for item in value]
-    raise ValueError(f"rule {name!r}: expected a number, a word, true or false, or a list, got {value!r}")
+    if isinstance(value, np.ndarray | Sequence):
+        with suppress(TypeError):
+            whole = [operator.index(item) for item in value]
+            if all(abs(item) < 2**63 for item in whole):
+                return whole
+    raise ValueError(f"rule {name!r}: expected a number, a word, true or false, or a list of integers, got {value!r}")
 
 
 class VecEnv:
@@ -218,7 +227,8 @@ class VecEnv:
         """Starts new episodes at all tables, or at `tables`.
 
         Args:
-          seed: replaces the environment's seed for these tables.
+          seed: of these tables, until they are reset again; by default the environment's, so that a plain `reset()`
+            deals the same games again.
           deals: which deal each of the tables plays, by default its own index. Tables with the same seed and
             deal get the same cards.
           tables: indices of the tables to reset.
@@ -275,7 +285,9 @@ class VecEnv:
 
     def random_steps(self, count: int, seed: int = 0, *, write: bool = True) -> None:
         """Plays `count` random steps at every table inside the core; buffers are written at each, or once."""
-        self._native.random_steps(seed, count, write)
+        at_once = max(1, _INTERRUPTIBLE // self.num_envs)  # so that Ctrl-C is heard
+        for done in range(0, count, at_once):
+            self._native.random_steps(seed, min(at_once, count - done), write)
 
     def save(self, table: int) -> bytes:
         """The complete state of one table."""
@@ -343,7 +355,10 @@ class VecEnv:
         scores = np.zeros((num_games, self.num_players), np.int32)
         truncated = np.zeros(num_games, np.bool_)
         stats = np.zeros((num_games, len(self.stat_names)), np.int32)
-        self._native.play([bot.native for bot in bots], seed, first_deal, scores, truncated, stats)
+        players = [bot.native for bot in bots]
+        for i in range(0, max(1, num_games), _GAMES_AT_ONCE):
+            part = slice(i, i + _GAMES_AT_ONCE)
+            self._native.play(players, seed, first_deal + i, scores[part], truncated[part], stats[part])
         return Records(scores, truncated, dict(zip(self.stat_names, stats.T, strict=True)))
 
     def _seats(self, seat: int | NDArray[np.int8]) -> NDArray[np.int8]:

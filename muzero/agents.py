@@ -159,7 +159,7 @@ class Simulator:
         network: Network | None = None,
         *,
         margin: float = 2.0,
-        caution: float = 1.0,
+        caution: float = 2.0,
         most_tables: int = 1 << 15,
         threads: int = 1,
         name: str | None = None,

@@ -51,6 +51,7 @@ auto* data_of(const A& array, const char* name, const Shape& shape) {
     contiguous = contiguous && (array.shape(i) == 1 || array.stride(i) == stride);
     stride *= static_cast<int64_t>(array.shape(i));
   }
+  contiguous = contiguous || array.size() == 0;
   if (array.dtype() != nb::dtype<T>() || got != shape || !contiguous) {
     throw std::invalid_argument(std::string(name) + ": expected a contiguous " + dtype_name<T>() + " array of shape " +
                                 describe(shape) + ", got " + (contiguous ? "" : "non-contiguous ") +

@@ -2,12 +2,15 @@
 // there is no synchronisation at all.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -18,33 +21,36 @@ class ThreadPool {
  public:
   using Work = std::function<void(int64_t begin, int64_t end)>;
 
-  explicit ThreadPool(int threads) : threads_(threads) {
+  explicit ThreadPool(int threads) : threads_(threads), process_(getpid()) {
     for (int i = 1; i < threads; ++i) {
       crew_.emplace_back([this] { serve(); });
     }
   }
 
   ~ThreadPool() {
+    if (forked()) {
+      for (std::thread& thread : crew_) thread.detach();
+      (void)meeting_.release();  // destroying it would wait for the parent's threads
+      return;
+    }
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<std::mutex> lock(meeting_->mutex);
       stopping_ = true;
     }
-    start_.notify_all();
+    meeting_->start.notify_all();
     for (std::thread& thread : crew_) thread.join();
   }
 
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int size() const { return threads_; }
-
   // Calls work(begin, end) on disjoint parts of 0..count-1, none smaller than `grain` but the last, and returns when
   // all are done. Whoever is free takes the next part, so a busy core does not hold up the rest. The first exception
   // is passed on.
   void split(int64_t count, int64_t grain, const Work& work) {
-    if (threads_ == 1 || count <= grain) return work(0, count);
+    if (threads_ == 1 || count <= grain || forked()) return work(0, count);
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<std::mutex> lock(meeting_->mutex);
       work_ = &work;
       count_ = count;
       part_ = std::max(grain, count / (threads_ * 8));
@@ -53,43 +59,51 @@ class ThreadPool {
       error_ = nullptr;
       ++generation_;
     }
-    start_.notify_all();
+    meeting_->start.notify_all();
     take_parts();
-    std::unique_lock<std::mutex> lock(mutex_);
-    finished_.wait(lock, [this] { return busy_ == 0; });
+    std::unique_lock<std::mutex> lock(meeting_->mutex);
+    meeting_->finished.wait(lock, [this] { return busy_ == 0; });
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
+  struct Meeting {
+    std::mutex mutex;
+    std::condition_variable start, finished;
+  };
+
+  // The crew does not come along when a process forks.
+  bool forked() const { return getpid() != process_; }
+
   void take_parts() {
     try {
       for (int64_t begin; (begin = next_.fetch_add(part_)) < count_;) {
         (*work_)(begin, std::min(begin + part_, count_));
       }
     } catch (...) {
-      std::lock_guard<std::mutex> lock(mutex_);
+      std::lock_guard<std::mutex> lock(meeting_->mutex);
       if (!error_) error_ = std::current_exception();
     }
   }
 
   void serve() {
     uint64_t seen = 0;
-    std::unique_lock<std::mutex> lock(mutex_);
+    std::unique_lock<std::mutex> lock(meeting_->mutex);
     while (true) {
-      start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      meeting_->start.wait(lock, [&] { return stopping_ || generation_ != seen; });
       if (stopping_) return;
       seen = generation_;
       lock.unlock();
       take_parts();
       lock.lock();
-      if (--busy_ == 0) finished_.notify_one();
+      if (--busy_ == 0) meeting_->finished.notify_one();
     }
   }
 
   const int threads_;
+  const pid_t process_;
   std::vector<std::thread> crew_;
-  std::mutex mutex_;
-  std::condition_variable start_, finished_;
+  std::unique_ptr<Meeting> meeting_ = std::make_unique<Meeting>();
   const Work* work_ = nullptr;
   int64_t count_ = 0, part_ = 1;
   std::atomic<int64_t> next_{0};

@@ -26,6 +26,7 @@ class Case:
       fields: oracle -> the same names and lists that `VecEnv.inspect` gives.
       conserved: fields -> something that must stay the same through an episode.
       hidden: fields -> the hidden facts as a list, for tests that they really vary.
+      stats: oracle -> what `VecEnv.stats` reports of an episode.
     """
 
     game: str
@@ -35,6 +36,7 @@ class Case:
     fields: Callable[[Any], dict[str, list[int]]]
     conserved: Callable[[dict[str, list[int]]], Any]
     hidden: Callable[[dict[str, list[int]]], list[int]]
+    stats: Callable[[Any], list[int]]
 
 
 def _skyjo_code(card: int | None) -> int:
@@ -84,6 +86,12 @@ def _skyjo_hidden(fields: dict[str, list[int]]) -> list[int]:
     return [card for card, up in zip(fields["boards"], fields["face_up"], strict=True) if card and not up]
 
 
+def _skyjo_stats(game: skyjo.Skyjo) -> list[int]:
+    state = game.state()
+    counters = [state["decisions"], state["turns"], state["round"] + 1, state["ender"]]
+    return [*counters, *state["columns_cleared"]]
+
+
 _FEW_VALUES = [0, 31, 31, 31, 31, 31] + [0] * 9
 _SMALL_DECK = [1, 1, 2] + [2] * 11 + [0]
 
@@ -112,6 +120,8 @@ SKYJO = Case(
         },
         "few_values": {"deck": _FEW_VALUES, "target": 30, "round_reward": -1.0, "max_decisions": 1000},
         "capped": {"max_decisions": 37, "ender_penalty": "off", "round_reward": 2.0, "initial_reveals": 0},
+        # The cap falls into final turns, where the ender's penalty would apply if the round were allowed to end.
+        "capped_final_turns": {"initial_reveals": 11, "max_decisions": 4, "round_reward": 1.0},
         "many_reveals": {
             "initial_reveals": 11,
             "deck": _FEW_VALUES,
@@ -123,6 +133,7 @@ SKYJO = Case(
     fields=_skyjo_fields,
     conserved=_skyjo_cards,
     hidden=_skyjo_hidden,
+    stats=_skyjo_stats,
 )
 
 # Two players and 26 cards: the draw pile holds one card, so that every other draw reshuffles.

@@ -59,15 +59,21 @@ def test_bots_are_legal_under_all_rules_and_every_round_ends(case: Case) -> None
 
 
 @per_game
-def test_epsilon_is_the_share_of_random_moves(case: Case) -> None:
-    tables = env.make(case.game, 20_000, seed=1)
+@pytest.mark.parametrize("epsilon", [0.2, 0.6])
+def test_epsilon_is_the_share_of_random_moves(case: Case, epsilon: float) -> None:
+    """Where a bot is sure (the same action whatever its own randomness), it departs from it in epsilon (1 - 1/n)."""
+    N = 20_000
+    tables = env.make(case.game, N, seed=1)
     tables.random_steps(9)
     for name in tables.bots:
-        own = tables.bot(name, seed=1).act(tables.obs, tables.legal)
-        noisy = tables.bot(name, epsilon=0.5, seed=1).act(tables.obs, tables.legal)
-        assert tables.legal[np.arange(20_000), noisy].all()
-        assert tables.bot(name, epsilon=1, seed=1).act(tables.obs, tables.legal).tolist() != own.tolist()
-        assert (own == noisy).mean() > 0.3
+        plain = [tables.bot(name, seed=seed).act(tables.obs, tables.legal) for seed in range(8)]
+        sure = np.all([p == plain[0] for p in plain], axis=0) & (tables.legal.sum(1) > 1)
+        if sure.sum() < 1000:
+            continue  # a bot that is never sure has nothing to depart from
+        noisy = tables.bot(name, epsilon=epsilon, seed=99).act(tables.obs, tables.legal)
+        assert tables.legal[np.arange(N), noisy].all()
+        expected = (epsilon * (1 - 1 / tables.legal.sum(1)))[sure].mean()
+        assert (noisy != plain[0])[sure].mean() == pytest.approx(expected, abs=4 * 0.5 / np.sqrt(sure.sum())), name
 
 
 @per_game
@@ -107,3 +113,49 @@ def test_every_seat_needs_a_bot() -> None:
     tables = env.make("skyjo", num_players=3)
     with pytest.raises(ValueError, match="bots: expected one for each of 3 seats, got 2"):
         tables.play([tables.bot("random")] * 2, 1)
+
+
+def test_a_bot_belongs_to_its_game_and_number_of_players() -> None:
+    three = env.make("skyjo", num_players=3).bot("greedy")
+    two = env.make("skyjo")
+    with pytest.raises(ValueError, match="a bot for skyjo with 3 players cannot play skyjo with 2"):
+        two.play([three, three], 1)
+    with pytest.raises(ValueError, match="a bot for skyjo with 3 players cannot play skyjo with 2"):
+        two.bot_actions([three, None])
+
+
+def test_rows_that_are_no_observations_are_refused() -> None:
+    tables = env.make("skyjo", 4)
+    bot = tables.bot("greedy")
+    junk = tables.obs.copy()
+    junk[2, 3] = 99
+    with pytest.raises(ValueError, match=r"row 2: board.value: expected 0 to 15, got 99"):
+        bot.act(junk, tables.legal)
+    with pytest.raises(ValueError, match="row 0: obs and legal do not belong together"):
+        tables.bot("naive").act(tables.obs, np.roll(tables.legal, 7, axis=1))
+    assert bot.act(tables.obs[:0], tables.legal[:0]).shape == (0,)
+    assert tables.play([bot, bot], 0).scores.shape == (0, 2)
+
+
+def decisions(name: str, phase: int, count: int = 4000) -> tuple[env.VecEnv, np.ndarray, np.ndarray]:
+    """Tables in the middle of rounds between greedy players, those in `phase`, and what a bot does there."""
+    tables = env.make("skyjo", count, rules={"episode": "round"}, seed=5)
+    greedy = tables.bot("greedy", epsilon=0.3)
+    for _ in range(25):
+        tables.step(tables.bot_actions([greedy, greedy]))
+    rows = np.flatnonzero(tables.phase == phase)
+    return tables, rows, tables.bot(name).act(tables.obs, tables.legal)[rows]
+
+
+def test_each_of_the_papers_players_has_its_own_way() -> None:
+    """What its name says shows in what it does, beside the plain value player."""
+    rate = {}
+    for name in PAPER:
+        _, _, source = decisions(name, phase=0)
+        _, _, keep = decisions(name, phase=1)
+        rate[name] = ((source == 1).mean(), (keep == 3).mean())  # takes the discard, discards what it drew
+    plain = rate["greedy_value"]
+    assert rate["info_first"][1] > plain[1] + 0.05, "turns cards over rather than replacing"
+    assert rate["risk_aware"][1] > plain[1], "keeps less"
+    assert rate["anti_discard"][0] < plain[0], "takes less from the discard pile"
+    assert len({tuple(np.round(pair, 3)) for pair in rate.values()}) == len(PAPER)

@@ -81,6 +81,25 @@ def test_threshold_means_agree_with_the_printed_program(t: int) -> None:
     assert (abs(z("printed_table")) < 4) == (t <= 2)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("t", range(-2, 13))
+def test_all_thresholds_agree_with_the_printed_program_at_200_000_games(t: int) -> None:
+    tables = env.make("skyjo", 1, 2, rules="reichel", seed=1, threads=2)
+    bot = tables.bot(f"threshold(t={t})")
+    ours = skyjo_thresholds.summarize(tables.play([bot, bot], 200_000, seed=1).scores, 1, np.random.default_rng(1))
+    (line,) = [line for line in PUBLISHED["printed_code"]["rows"] if line[0] == t]
+    assert abs(skyjo_thresholds.distance(ours, line[1], line[2], PUBLISHED["games"])) < 4
+
+
+def test_the_committed_study_is_what_the_script_gives(tmp_path: Path) -> None:
+    skyjo_thresholds.main(["--out", str(tmp_path)])
+    committed = json.loads((ROOT / "experiments/results/skyjo_thresholds/thresholds.json").read_text())
+    again = json.loads((tmp_path / "thresholds.json").read_text())
+    for report in (committed, again):
+        del report["command"]
+    assert committed == again
+
+
 def test_summary_by_hand() -> None:
     """Games (1, 3), (5, 7): mean 4, variance (9 + 1 + 1 + 9) / 3; the game means 2, 6 have variance 8."""
     scores = np.array([[1, 3], [5, 7]], np.int32)

@@ -25,6 +25,8 @@ def compare(case: Case, tables: env.VecEnv, oracles: dict[int, Any], cards: list
         assert (tables.done[i], tables.truncated[i]) == (oracle.done, oracle.truncated)
         assert tables.scores[i].tolist() == oracle.scores
         assert tables.ranks[i].tolist() == oracle.ranks()
+        if oracle.done:
+            assert tables.stats[i].tolist() == case.stats(oracle)
         assert tables.rewards[i].tolist() == pytest.approx(oracle.rewards, abs=1e-6)
         assert tables.obs[i].tolist() == rows[oracle.to_play][i].tolist()
         for seat in range(tables.num_players):
@@ -56,7 +58,7 @@ def run(case: Case, rules: Rules, players: int, matches: int, seed: int) -> int:
 @pytest.mark.parametrize("setting", SETTINGS, ids=setting_name)
 def test_game_agrees_with_its_oracle(setting: tuple[Case, str, int]) -> None:
     case, name, players = setting
-    assert run(case, case.rules[name], players, matches=3, seed=players) > 0
+    assert run(case, case.rules[name], players, matches=4, seed=players) > 0
 
 
 def test_reshuffles_agree_with_the_oracle() -> None:
@@ -79,6 +81,7 @@ def test_later_episodes_agree_with_the_oracle() -> None:
             assert tables.scores[i].tolist() == oracle.scores
             assert tables.done[i] == oracle.done
             if oracle.done:
+                assert tables.stats[i].tolist() == SKYJO.stats(oracle)
                 episodes[i] += 1
                 oracles[i] = SKYJO.oracle({"target": 30}, 3, 9, i, episodes[i])
             assert tables.inspect(i) == SKYJO.fields(oracles[i])

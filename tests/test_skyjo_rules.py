@@ -87,7 +87,7 @@ def test_presets_are_what_the_page_says(preset: str) -> None:
         (2, {"deck": [31] * 15}, "rule 'deck': .* and 160 cards in all, got 465"),
         (2, {"deck": [10] * 14}, r"rule 'deck': expected 15 integers from 0 to 31, got \[10"),
         (2, {"deck": [-1] + [10] * 14}, "rule 'deck': expected 15 integers"),
-        (2, {"deck": [31, 31, 31] + [0] * 12, "max_decisions": 0}, "rule 'deck': expected a positive sum"),
+        (2, {"max_decisions": 0}, "rule 'max_decisions': expected an integer from 1 to 1000000, got 0"),
         (2, {"initial_reveals": 12}, "rule 'initial_reveals': expected an integer from 0 to 11, got 12"),
         (2, {"clearing": "voluntary", "initial_reveals": 3}, "rule 'initial_reveals': expected at most 2"),
         (2, {"setup": "sometimes"}, "rule 'setup': expected one of random, chosen, got 'sometimes'"),
@@ -95,12 +95,21 @@ def test_presets_are_what_the_page_says(preset: str) -> None:
         (2, {"target": 0}, "rule 'target': expected an integer from 1 to 1000, got 0"),
         (2, {"target": 10.5}, "rule 'target': expected an integer"),
         (2, {"round_reward": float("nan")}, "rule 'round_reward': expected a number"),
-        (2, {"max_decisions": -1}, "rule 'max_decisions': expected an integer from 0"),
+        (2, {"deck": [10.7] * 15}, "rule 'deck': expected a number, .* or a list of integers, got"),
+        (2, {"deck": ["a"] * 15}, "rule 'deck': expected a number, .* or a list of integers, got"),
+        (2, {"deck": np.full((15, 2), 5)}, "rule 'deck': expected a number, .* or a list of integers, got"),
     ],
 )
 def test_impossible_rule_sets_are_refused_by_name(players: int, rules: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         env.make("skyjo", 1, players, rules)
+
+
+def test_numbers_may_be_numpys() -> None:
+    rules = {"target": np.int64(50), "clear_on_final_reveal": np.bool_(False), "round_reward": np.float32(0.5)}
+    made = env.make("skyjo", rules={**rules, "deck": np.full(15, 10)}).rules
+    assert (made["target"], made["clear_on_final_reveal"], made["round_reward"]) == (50, False, 0.5)
+    assert made["deck"] == [10] * 15
 
 
 def test_a_tie_shares_the_win() -> None:

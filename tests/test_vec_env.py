@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -52,14 +58,37 @@ def test_a_table_of_a_batch_is_the_deal_of_its_number(case: Case) -> None:
 
 
 @per_game
+def test_threads_change_nothing(case: Case) -> None:
+    """Enough tables that every thread gets some; all rows of everything that is computed in parallel."""
+    B, P = 1500, 3
+    seen = []
+    for threads in (1, 2, 3, 7):
+        tables = env.make(case.game, B, P, seed=3, threads=threads)
+        tables.random_steps(40)
+        parts = record(tables, 20)
+        tables.random_steps(25, write=False)
+        bots = [tables.bot(name) for name in list(tables.bots)[:P]]
+        parts.append([tables.bot_actions(bots, seed=1).tobytes(), tables.observe(1).tobytes()])
+        copy = env.make(case.game, B, P, threads=threads, auto_reset=False)
+        copy.copy_from(tables, np.arange(B)[::-1])
+        copy.determinize(0, seed=4)
+        parts.append(snapshot(copy))
+        copy.playout(bots, seed=2)
+        parts.append(snapshot(copy))
+        seen.append(parts)
+    assert seen[0] == seen[1] == seen[2] == seen[3]
+
+
+@per_game
 def test_other_seeds_deals_and_episodes_are_other_games(case: Case) -> None:
-    tables = env.make(case.game, 64, seed=0)
-    other = env.make(case.game, 64, seed=1)
-    starts = {row.tobytes() for row in np.concatenate([tables.obs, other.obs])}
-    first = tables.obs.copy()
-    tables.random_steps(2000)
-    starts |= {row.tobytes() for row in first}
+    first, other = env.make(case.game, 64, seed=0), env.make(case.game, 64, seed=1)
+    starts = {row.tobytes() for row in np.concatenate([first.obs, other.obs])}
     assert len(starts) == 128
+    fresh: set[bytes] = set()
+    while len(fresh) < 64:
+        first.step(first.sample_actions(1))
+        fresh |= {row.tobytes() for row in first.obs[first.done]}
+    assert not fresh & starts
 
 
 @per_game
@@ -174,6 +203,37 @@ def test_phase_table_covers_play(case: Case) -> None:
 
 
 @per_game
+def test_phase_table_is_what_normally_happens(case: Case) -> None:
+    """Under the default rules an action leads where the table says, except where a round ends."""
+    for players in case.players[:2]:
+        tables = env.make(case.game, 256, players, seed=1, auto_reset=False)
+        rules = tables.info.phase_table
+        right = wrong = 0
+        while not tables.done.all():
+            phase, mover, scores = tables.phase.copy(), tables.to_play.copy(), tables.scores.copy()
+            actions = tables.sample_actions(2)
+            tables.step(actions)
+            goes_on = (actions != env.SKIP) & ~tables.done & (tables.scores == scores).all(1)
+            for i in np.flatnonzero(goes_on):
+                rule = rules[phase[i]][actions[i]]
+                expected = (mover[i] + rule.turn_passes) % players
+                same = rule.possible and rule.next_phase == tables.phase[i] and expected == tables.to_play[i]
+                right, wrong = right + same, wrong + (not same)
+        assert right > 1000
+        assert wrong == 0
+
+
+def test_shapes_of_skyjos_actions_by_hand() -> None:
+    info = env.make("skyjo").info
+    shapes = [(shape.kind, [tuple(pair) for pair in shape.slots]) for shape in info.action_shapes]
+    assert shapes[:4] == [(0, []), (1, []), (2, []), (3, [])]
+    assert shapes[4] == (4, [(0, 0), (4, 1), (8, 1)])
+    assert shapes[4 + 6] == (4, [(6, 0), (2, 1), (10, 1)])
+    assert shapes[15] == (4, [(11, 0), (3, 1), (7, 1)])
+    assert [list(block) for block in info.symmetric_blocks] == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
+
+
+@per_game
 def test_rewards_sum_up_over_an_episode(case: Case) -> None:
     """Winners share +1, everybody else pays 1, for every number of players; a skipped table earns nothing."""
     for players in case.players:
@@ -185,6 +245,42 @@ def test_rewards_sum_up_over_an_episode(case: Case) -> None:
         best = tables.ranks == 1
         expected = np.where(best, 1 / best.sum(1, keepdims=True), -1)
         assert earned[~tables.truncated] == pytest.approx(expected[~tables.truncated], abs=1e-5)
+
+
+@per_game
+def test_a_skipped_table_has_nothing_to_report(case: Case) -> None:
+    """Neither rewards nor the end of the episode before, after which it was reset."""
+    tables = env.make(case.game, 1, seed=1)
+    while not tables.done[0]:
+        tables.step(tables.sample_actions(1))
+    assert tables.rewards.any()
+    tables.step([env.SKIP])
+    assert not tables.done[0]
+    assert not tables.rewards.any()
+
+
+@per_game
+def test_determinize_shows_in_the_buffers(case: Case) -> None:
+    tables = env.make(case.game, 64, 2, seed=1)
+    tables.random_steps(12)
+    tables.determinize(1, seed=5)
+    assert (tables.obs == np.where((tables.to_play == 0)[:, None], tables.observe(0), tables.observe(1))).all()
+
+
+@per_game
+def test_last_event_tells_nothing_hidden(case: Case) -> None:
+    tables = env.make(case.game, 200, 3, seed=1)
+    told = set()
+    for step in range(60):
+        tables.step(tables.sample_actions(1))
+        before = [tables.last_event(i) for i in range(200)]
+        told |= set(before)
+        for seat in range(3):
+            other = env.make(case.game, 200, 3)
+            other.copy_from(tables, range(200))
+            other.determinize(seat, seed=step)
+            assert [other.last_event(i) for i in range(200)] == before
+    assert len(told) > 20
 
 
 # ----------------------------------------------------------------------------------------------- errors
@@ -334,3 +430,75 @@ def test_copied_tables_are_independent(case: Case) -> None:
     assert copy.obs[2].tobytes() == source.obs[0].tobytes()
     copy.random_steps(10)
     assert copy.save(0) != source.save(3)
+
+
+# ------------------------------------------------------------------------------------ threads and processes
+
+
+@per_game
+def test_a_second_python_thread_is_refused(case: Case) -> None:
+    tables = env.make(case.game, 2048, seed=1)
+    refused = []
+
+    def work() -> None:
+        for _ in range(200):
+            try:
+                tables.random_steps(5)
+            except RuntimeError as error:
+                refused.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(refused) <= {"this environment is in use by another thread"}
+    for i in range(2048):
+        tables.load(i, tables.save(i))  # every table is still a state of the game
+
+
+@per_game
+def test_a_forked_process_goes_on_alone(case: Case) -> None:
+    """The crew of threads stays with the parent; results are the same, and the child can end."""
+    program = f"""
+import os, env
+tables = env.make({case.game!r}, 1024, seed=1, threads=3)
+tables.random_steps(10)
+child = os.fork()
+tables.random_steps(10)
+tables.step(tables.sample_actions(1))
+print(hash(tables.obs.tobytes()), flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+    )
+    lines = run.stdout.split()
+    assert len(lines) == 2
+    assert lines[0] == lines[1]
+
+
+@per_game
+def test_long_work_hears_ctrl_c(case: Case) -> None:
+    program = f"""
+import env
+tables = env.make({case.game!r}, 256, seed=1)
+bots = [tables.bot(next(iter(tables.bots)))] * 2
+print("ready", flush=True)
+try:
+    tables.play(bots, 10**9 // 100)
+except KeyboardInterrupt:
+    print("heard", flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "heard\n"

@@ -53,7 +53,7 @@ struct SkyjoRules {
     v.integer("target", target, 1, 1000, "total that ends a match");
     v.choice("initial_scores", initial_scores, {"zero", "uniform"}, "totals at the start of an episode");
     v.counts("deck", deck, 31, "cards of each value, -2 to 12");
-    v.integer("max_decisions", max_decisions, 0, 1000000, "decisions before truncation, 0 for no cap");
+    v.integer("max_decisions", max_decisions, 1, 1000000, "decisions before truncation; two players can stall forever");
     v.real("round_reward", round_reward, -10, 10, "weight of the reward at each round's end");
     v.real("time_penalty", time_penalty, 0, 1, "cost of a decision to the player who makes it");
   }
@@ -74,10 +74,8 @@ struct SkyjoRules {
 
   // Checks what single options cannot, and derives the sorted deck.
   void prepare(int players) {
-    int points = 0;
     deck_size = 0;
     for (int value = 0; value < kValues; ++value) {
-      points += deck[value] * (value - 2);
       for (int i = 0; i < deck[value]; ++i) {
         if (deck_size < kMaxCards) sorted_deck[deck_size] = static_cast<uint8_t>(value + 1);
         ++deck_size;
@@ -89,10 +87,6 @@ struct SkyjoRules {
                       "between " + std::to_string(needed) + " (12 for each of " + std::to_string(players) +
                           " players, and 2) and " + std::to_string(kMaxCards) + " cards in all",
                       std::to_string(deck_size));
-    }
-    if (points <= 0 && episode == Episode::kMatch && max_decisions == 0) {
-      throw RuleError("deck", "a positive sum of all cards when a match has no max_decisions (or it may never end)",
-                      std::to_string(points));
     }
     if (clearing == Clearing::kVoluntary && initial_reveals > 2) {
       throw RuleError("initial_reveals", "at most 2 with clearing=voluntary", std::to_string(initial_reveals));
