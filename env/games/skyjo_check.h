@@ -201,32 +201,40 @@ inline std::string Skyjo::render(const Rules& rules, int seat) const {
   if (ender != kNobody && !finished) out += "   final turns: seat " + std::to_string(ender) + " ended the round";
   if (clear_column < kColumns) out += "   column " + std::to_string(clear_column) + " is complete";
   out += "\n";
-  for (int s = 0; s < num_players; ++s) {
-    std::snprintf(
-        line, sizeof line, "%s%-18s", s ? "   " : "",
-        ("seat " + std::to_string(s) + (s == seat ? " (you)" : "") + (!finished && s == mover ? " *" : "")).c_str());
-    out += line;
-  }
-  for (int row = 0; row < 3; ++row) {
-    out += "\n";
-    for (int s = 0; s < num_players; ++s) {
-      out += s ? "   " : "";
-      for (int column = 0; column < kColumns; ++column) {
-        const int cell = row * kColumns + column;
-        const std::string card = !(in_grid[s] >> cell & 1)  ? "."
-                                 : face_down[s] >> cell & 1 ? "##"
-                                                            : text(grid[s][cell]);
-        std::snprintf(line, sizeof line, "%4s", card.c_str());
-        out += line;
+  constexpr int kAbreast = 3;  // seats side by side, so that a terminal of 80 columns holds them
+  for (int first = 0; first < num_players; first += kAbreast) {
+    const int last = std::min<int>(first + kAbreast, num_players);
+    out += first ? "\n     " : "     ";
+    for (int s = first; s < last; ++s) {
+      const std::string who =
+          "seat " + std::to_string(s) + (s == seat ? " (you)" : "") + (!finished && s == mover ? " *" : "");
+      std::snprintf(line, sizeof line, " %-22s", who.c_str());
+      out += line;
+    }
+    for (int row = 0; row < 3; ++row) {  // in front of a row, its positions
+      std::snprintf(line, sizeof line, "\n%2d-%-2d", row * kColumns, row * kColumns + kColumns - 1);
+      out += line;
+      for (int s = first; s < last; ++s) {
+        for (int column = 0; column < kColumns; ++column) {
+          const int cell = row * kColumns + column;
+          const std::string card = !(in_grid[s] >> cell & 1)  ? "."
+                                   : face_down[s] >> cell & 1 ? "##"
+                                                              : text(grid[s][cell]);
+          std::snprintf(line, sizeof line, "%4s", card.c_str());
+          out += line;
+        }
+        out += "       ";
       }
-      out += "  ";
+    }
+    out += "\n     ";
+    for (int s = first; s < last; ++s) {
+      const std::string before = round || finished ? ", last round " + std::to_string(round_scores[s]) : "";
+      std::snprintf(line, sizeof line, " %-22s", ("total " + std::to_string(totals[s]) + before).c_str());
+      out += line;
     }
   }
-  out += "\n";
-  for (int s = 0; s < num_players; ++s) {
-    std::snprintf(line, sizeof line, "%stotal %-4d of %-4d", s ? "   " : "", totals[s], rules.target);
-    out += line;
-  }
+  std::snprintf(line, sizeof line, "\nThe match ends at %d.", rules.target);
+  if (rules.episode == Rules::Episode::kMatch) out += line;
   return out + "\n";
 }
 

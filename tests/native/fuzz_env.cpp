@@ -99,8 +99,10 @@ void junk_steps(VecEnv<Game>& tables, Junk& junk, int count, Tally& tally) {
   for (int n = 0; n < count; ++n) {
     tables.sample_actions(junk.rng.next(), actions.data());
     const std::vector<int64_t> sound = actions;
-    if (junk.chance(3)) actions[junk.below(static_cast<uint32_t>(batch))] = junk.number();
-    ++tally.inputs;
+    if (junk.chance(3)) {
+      actions[junk.below(static_cast<uint32_t>(batch))] = junk.number();
+      ++tally.inputs;  // only junk counts
+    }
     try {
       tables.step(actions.data());
       tally.steps += batch;
@@ -204,8 +206,8 @@ void fuzz(int64_t inputs, uint64_t seed) {
     try {
       VecEnv<Game> tables(options);
       ++tally.accepted_rules;
-      junk_steps(tables, junk, 1 + static_cast<int>(junk.below(120)), tally);
-      junk_blobs(tables, junk, 120, tally);
+      junk_steps(tables, junk, 1 + static_cast<int>(junk.below(100)), tally);
+      junk_blobs(tables, junk, 40, tally);
     } catch (const std::invalid_argument&) {
       ++tally.refused_rules;
     }
