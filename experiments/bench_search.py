@@ -18,6 +18,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,21 +71,26 @@ def situations(game: str, players: int, batch: int) -> env.VecEnv:
 
 
 def measure(network: Network, config: SearchConfig, batch: int, at_least: float) -> dict[str, float]:
-    """One row of the table."""
+    """One row of the table. The bare network is run as the search runs it: by as many lanes, on as large parts."""
     tables = situations(network.spec.game, network.num_players, batch)
     planner = Planner(network, replace(config, skip_forced=False), batch)
     keys = tables.moments()
     plan = seconds(lambda: planner.plan(tables.obs, tables.legal, tables.phase, keys), at_least)
     clock = planner.clock
-    obs = torch.from_numpy(tables.obs)
-    action, shift, to_play = (torch.zeros(batch, dtype=torch.int64) for _ in range(3))
-    action.copy_(torch.from_numpy(tables.sample_actions(1)))
+    searching = plan * (1 - clock.encoder / (clock.encoder + clock.network + clock.tree))
+    obs, action = torch.from_numpy(tables.obs), torch.from_numpy(tables.sample_actions(1))
     with torch.inference_mode():
         latent, _ = network.initial(obs, config.backup)
-        bare = seconds(lambda: network.recurrent(latent, action, shift, to_play, config.backup), at_least / 4)
-        encoder = seconds(lambda: network.initial(obs, config.backup), at_least / 8)
+        parts = list(zip(latent.chunk(config.workers), action.chunk(config.workers), strict=True))
+
+    @torch.inference_mode()
+    def bare_part(part: tuple[torch.Tensor, torch.Tensor]) -> None:
+        zero = torch.zeros_like(part[1])
+        network.recurrent(*part, zero, zero, config.backup)
+
+    with ThreadPoolExecutor(config.workers) as crew:
+        bare = seconds(lambda: list(crew.map(bare_part, parts)), at_least / 4)
     simulations = batch * config.simulations
-    searching = plan - encoder  # what the simulations took
     return {
         "sims_per_s": simulations / searching,
         "decisions_per_s": batch / plan,
@@ -93,7 +99,7 @@ def measure(network: Network, config: SearchConfig, batch: int, at_least: float)
         "tree_us_per_sim": 1e6 * clock.tree / clock.simulations,
         "tree_us_per_level": 1e6 * clock.tree / clock.levels,
         "depth": clock.levels / clock.simulations,
-        "roots_per_s": batch / encoder,
+        "roots_per_s": batch / (plan - searching),
         "megabytes": planner.bytes / 1e6,
     }
 
@@ -195,7 +201,11 @@ def main() -> None:
                     simulations = 8
                 elif name == "paper" and batch > 256:
                     simulations = 50 if algorithm == "puct" else 16
-                config = SearchConfig(algorithm=algorithm, simulations=simulations, threads=options.threads)
+                # Small networks run in a lane per core, large ones in one lane with a parallel matrix product.
+                lanes = 1 if name == "paper" else min(options.threads, batch)
+                torch.set_num_threads(max(1, options.threads // lanes))
+                threads = options.threads if lanes == 1 else 1
+                config = SearchConfig(algorithm=algorithm, simulations=simulations, threads=threads, workers=lanes)
                 row = measure(network, config, batch, options.seconds)
                 cells = "".join(f"{row[c]:>18,.3f}" if row[c] < 100 else f"{row[c]:>18,.0f}" for c in columns)
                 print(f"{name:11}{algorithm:10}{simulations:>5}{batch:>6}{cells}", flush=True)
@@ -211,6 +221,7 @@ def main() -> None:
 
 def summarise(figures: dict[str, float], models: dict[str, Network], best_flops: float, quick: bool) -> None:
     """Adds the headline figures and prints them."""
+    torch.set_num_threads(int(figures["threads"]))
     large, most = (64, 64) if quick else (256, 1024)
     headlines: dict[str, float] = {}
     if not quick:

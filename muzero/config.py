@@ -83,7 +83,8 @@ class SearchConfig:
       skip_forced: do not search where only one action is legal.
       bf16: run the network in bfloat16 (autocast).
       compile: run it through torch.compile.
-      threads: of the tree.
+      threads: of a lane's trees.
+      workers: lanes that share the games, each with a thread of its own.
     """
 
     algorithm: str = "gumbel"
@@ -105,6 +106,7 @@ class SearchConfig:
     bf16: bool = False
     compile: bool = False
     threads: int = 1
+    workers: int = 1
 
     def check(self) -> None:
         """Refuses impossible values by name (the search itself checks the rest)."""
@@ -112,3 +114,4 @@ class SearchConfig:
         require(self.backup in ("maxn", "ego"), "search.backup", "maxn or ego", self.backup)
         require(self.unvisited in ("neutral", "lowest"), "search.unvisited", "neutral or lowest", self.unvisited)
         require(self.simulations >= 0, "search.simulations", "0 or more", self.simulations)
+        require(self.workers >= 1, "search.workers", "1 or more", self.workers)

@@ -10,6 +10,7 @@ Shapes: B batch, P players, A actions, L latent, S slots, D slot, G global, E eg
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -29,6 +30,11 @@ ABLATIONS = ("none", "no_ego", "wrong_ego", "zero_all")
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     """One hidden layer."""
     return nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
+
+
+def add_up(tensor: Tensor, dim: int) -> Tensor:
+    """Sum over a short dimension; on CPUs a few additions of slices beat a reduction."""
+    return reduce(torch.add, tensor.unbind(dim))
 
 
 class Support(nn.Module):
@@ -259,31 +265,31 @@ class SlotDynamics(nn.Module):
         self.gather = nn.Linear(M, H, bias=False)
         self.rest_in = nn.Linear(G, H)
         self.hidden = nn.Linear(H, H)
-        self.rest_out = nn.Linear(H, G)
+        self.parts = [G, M, P * config.value_bins]  # change of the rest, what touched slots are told, reward logits
+        self.consequences = nn.Linear(H, sum(self.parts))
         self.rest_norm = nn.LayerNorm(G)
-        self.spread = nn.Linear(H, M)
         self.slot_out = nn.Linear(M, D)
         self.slot_norm = nn.LayerNorm(D)
-        self.reward = nn.Linear(H, P * config.value_bins)
 
     def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """latent [B, L], action, shift [B] -> next latent in the next mover's frame, reward logits [B, P N]."""
         B, S, D, P = len(latent), self.slots, self.slot_dim, len(self.seat_from)
-        slots, rest = latent[:, : S * D], latent[:, S * D :]
+        slots, rest = latent[:, : S * D].contiguous(), latent[:, S * D :]
         row = torch.arange(B, device=latent.device).unsqueeze(1)
         touched, present = self.touched[action], self.present[action]  # (B, K), (B, K, 1)
-        old = slots.reshape(B * S, D).index_select(0, (row * S + touched).view(-1)).view(B, -1, D)
+        old = slots.view(B * S, D).index_select(0, (row * S + touched).view(-1)).view(B, -1, D)
         seen = self.slot_in(old) + self.role(self.roles[action])
         summary = (F.relu(seen) * present).sum(1)
         hidden = F.gelu(self.rest_in(rest) + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
         hidden = F.gelu(self.hidden(hidden))
-        rest = self.rest_norm(rest + self.rest_out(hidden))
-        new = self.slot_norm(old + self.slot_out(F.relu(seen + self.spread(hidden).unsqueeze(1))))
+        rest_change, spread, reward = self.consequences(hidden).split(self.parts, 1)
+        rest = self.rest_norm(rest + rest_change)
+        new = self.slot_norm(old + self.slot_out(F.relu(seen + spread.unsqueeze(1))))
         new = torch.where(present > 0, new, old)
-        boards = slots.reshape(B * P, -1).index_select(0, (row * P + self.seat_from[shift]).view(-1))
+        boards = slots.view(B * P, -1).index_select(0, (row * P + self.seat_from[shift]).view(-1))
         places = row * S + self.place_to[shift].gather(1, touched)
-        slots = boards.view(B * S, D).index_copy(0, places.view(-1), new.view(-1, D))
-        return torch.cat([slots.view(B, S * D), rest], 1), self.reward(hidden)
+        slots = boards.view(B * S, D).index_copy_(0, places.view(-1), new.view(-1, D))
+        return torch.cat([slots.view(B, S * D), rest], 1), reward
 
 
 class EgoConditioning(nn.Module):
@@ -364,8 +370,8 @@ class SlotTrunk(nn.Module):
     def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
         """slots [B, S, D], conditioned [B, E, G] -> features [B, E, H]"""
         seen = F.relu(self.slot(slots)).view(len(slots), *self.shape, -1)
-        blocks = F.relu(self.block(seen.sum(3)))
-        boards = self.boards(blocks.sum(2).flatten(1))
+        blocks = F.relu(self.block(add_up(seen, 3)))
+        boards = self.boards(add_up(blocks, 2).flatten(1))
         return F.gelu(boards.unsqueeze(1) + self.rest(conditioned))
 
 
@@ -476,7 +482,7 @@ class Network(nn.Module):
     def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """Next latent and reward logits [B, P, N], seats in the frame of the latent given."""
         latent, reward = self.dynamics(latent, action, shift)
-        return latent, reward.view(len(latent), self.num_players, -1)
+        return latent, reward.unflatten(1, (self.num_players, -1))
 
     # ---- for the search: numbers instead of distributions, and only what it needs -------------------------
 

@@ -6,6 +6,7 @@ waits for it.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from time import perf_counter
 
@@ -18,7 +19,7 @@ from mcts import Requests, Results, Search
 from muzero.config import SearchConfig
 from muzero.networks import Network
 
-_NOT_FOR_TREES = {"skip_forced", "bf16", "compile"}
+_NOT_FOR_TREES = {"skip_forced", "bf16", "compile", "workers"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,10 @@ class Clock:
 
 
 class Planner:
-    """Searches with a network for up to `batch` games at a time; keeps one arena of trees and hidden states.
+    """Searches with a network for up to `batch` games at a time.
+
+    The games are split among `config.workers` lanes, each with trees, hidden states and a thread of its own. Small
+    networks on a CPU want as many lanes as cores, and torch one thread: their matrix products are too short to share.
 
     Args:
       network: on the device it is to run on; used in inference mode.
@@ -72,9 +76,61 @@ class Planner:
     def __init__(self, network: Network, config: SearchConfig, batch: int, *, greedy: bool = False) -> None:
         config.check()
         self.config = replace(config, gumbel_scale=0.0, dirichlet_fraction=0.0) if greedy else config
-        self.greedy = greedy
-        self.batch = batch
-        self.network = network
+        self.batch, self.greedy, self.network = batch, greedy, network
+        per_lane = -(-batch // config.workers)
+        self.lanes = [Lane(network, self.config, per_lane) for _ in range(config.workers)]
+        self._crew = ThreadPoolExecutor(config.workers - 1) if config.workers > 1 else None
+
+    @property
+    def clock(self) -> Clock:
+        """Time spent so far, added up over the lanes."""
+        clocks = [asdict(lane.clock) for lane in self.lanes]
+        return Clock(**{name: sum(clock[name] for clock in clocks) for name in clocks[0]})
+
+    @property
+    def bytes(self) -> int:
+        """Memory of trees and hidden states."""
+        return sum(lane.bytes for lane in self.lanes)
+
+    def plan(
+        self,
+        obs: NDArray[np.int16],
+        legal: NDArray[np.bool_],
+        phase: NDArray[np.int8],
+        keys: NDArray[np.uint64],
+        temperature: float = 1.0,
+    ) -> Plan:
+        """Searches.
+
+        Args:
+          obs: [B, W] rows as the players to move see them.
+          legal: [B, A], at least one action in each row.
+          phase: [B].
+          keys: [B] name the randomness of each game's search.
+          temperature: of the choice among visits (puct).
+        """
+        assert obs.shape[1:] == (self.network.spec.width,), obs.shape
+        temperature = 0.0 if self.greedy else temperature
+        each = -(-len(obs) // len(self.lanes))
+        cuts = [slice(i, i + each) for i in range(0, len(obs), each)]
+        work = [
+            (lane, (obs[c], legal[c], phase[c], keys[c], temperature))
+            for lane, c in zip(self.lanes, cuts, strict=False)
+        ]
+        if self._crew is None or len(work) == 1:
+            plans = [lane.plan(*arguments) for lane, arguments in work]
+        else:
+            others = [self._crew.submit(lane.plan, *arguments) for lane, arguments in work[1:]]
+            plans = [work[0][0].plan(*work[0][1]), *(other.result() for other in others)]
+        names = [f.name for f in fields(Plan)]
+        return Plan(**{name: np.concatenate([getattr(plan, name) for plan in plans]) for name in names})
+
+
+class Lane:
+    """One search at a time, over one arena of trees and hidden states."""
+
+    def __init__(self, network: Network, config: SearchConfig, batch: int) -> None:
+        self.config, self.network = config, network
         self.device = next(network.parameters()).device
         spec = network.spec
         self.trees = Search(
@@ -95,7 +151,7 @@ class Planner:
 
     @property
     def bytes(self) -> int:
-        """Memory of trees and hidden states."""
+        """Memory of its trees and hidden states."""
         return self.trees.bytes + self._latents.numel() * self._latents.element_size()
 
     @torch.inference_mode()
@@ -105,19 +161,9 @@ class Planner:
         legal: NDArray[np.bool_],
         phase: NDArray[np.int8],
         keys: NDArray[np.uint64],
-        temperature: float = 1.0,
+        temperature: float,
     ) -> Plan:
-        """Searches.
-
-        Args:
-          obs: [B, W] rows as the players to move see them.
-          legal: [B, A], at least one action in each row.
-          phase: [B].
-          keys: [B] name the randomness of each game's search.
-          temperature: of the choice among visits (puct).
-        """
-        assert obs.shape[1:] == (self.network.spec.width,), obs.shape
-        temperature = 0.0 if self.greedy else temperature
+        """See `Planner.plan`."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.bf16):
             started = perf_counter()
             latent, outputs = self.network.initial(_to(torch.from_numpy(obs), self.device), self.config.backup)

@@ -35,6 +35,17 @@ def test_bench_env_writes_its_numbers(tmp_path: Path) -> None:
     assert not any(isinstance(value, dict | list) for value in report.values())
 
 
+def test_bench_search_writes_its_numbers(tmp_path: Path) -> None:
+    target = tmp_path / "bench.json"
+    command = [sys.executable, "experiments/bench_search.py", "--quick", "--seconds", "0.05", "--json", str(target)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text())
+    for name in ("tiny_b1024_sims_per_s", "tiny_flat_b1024_sims_per_s", "tree_us_per_level", "sgemm_gflops"):
+        assert report[name] > 0
+    assert not any(isinstance(value, dict | list) for value in report.values())
+
+
 # --------------------------------------------------------------------------------------- skyjo_thresholds
 
 

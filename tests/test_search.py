@@ -80,6 +80,18 @@ def test_fewer_games_than_the_batch() -> None:
     assert part.values == pytest.approx(whole.values[3:10], abs=0.05)
 
 
+def test_lanes_share_the_games() -> None:
+    t, network = tables(), make()
+    config = SearchConfig(simulations=20)
+    one, three = Planner(network, config, B), Planner(network, replace(config, workers=3), B)
+    plain, shared, again = plan(one, t), plan(three, t), plan(three, t)
+    assert (shared.policy == again.policy).all()
+    assert (plain.visits == shared.visits).mean() > 0.95  # matrix products differ in the last bits with the batch
+    assert shared.values == pytest.approx(plain.values, abs=0.05)
+    assert [lane.trees.batch for lane in three.lanes] == [8, 8, 8]
+    assert (plan(three, t, slice(0, 2)).actions == shared.actions[:2]).all()
+
+
 def test_forced_moves_are_not_searched() -> None:
     t = tables()
     legal = t.legal.copy()
