@@ -90,7 +90,7 @@ def test_the_simulator_finds_the_obvious_move() -> None:
 @pytest.mark.slow
 def test_the_simulator_improves_on_its_bot() -> None:
     games = paired_games(
-        Simulator(96, "threshold"), Bot("threshold"), 100, game="skyjo", rules={"episode": "round"}, seed=3
+        Simulator(256, "threshold"), Bot("threshold"), 200, game="skyjo", rules={"episode": "round"}, seed=3
     )
     assert games.wilson()[0] > 0.5
 
