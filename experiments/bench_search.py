@@ -78,18 +78,8 @@ def measure(network: Network, config: SearchConfig, batch: int, at_least: float)
     plan = seconds(lambda: planner.plan(tables.obs, tables.legal, tables.phase, keys), at_least)
     clock = planner.clock
     searching = plan * (1 - clock.encoder / (clock.encoder + clock.network + clock.tree))
-    obs, action = torch.from_numpy(tables.obs), torch.from_numpy(tables.sample_actions(1))
-    with torch.inference_mode():
-        latent, _ = network.initial(obs, config.backup)
-        parts = list(zip(latent.chunk(config.workers), action.chunk(config.workers), strict=True))
-
-    @torch.inference_mode()
-    def bare_part(part: tuple[torch.Tensor, torch.Tensor]) -> None:
-        zero = torch.zeros_like(part[1])
-        network.recurrent(*part, zero, zero, config.backup)
-
     with ThreadPoolExecutor(config.workers) as crew:
-        bare = seconds(lambda: list(crew.map(bare_part, parts)), at_least / 4)
+        bare = seconds(lambda: list(crew.map(lambda lane: lane.run_network(), planner.lanes)), at_least / 4)
     simulations = batch * config.simulations
     return {
         "sims_per_s": simulations / searching,
@@ -175,6 +165,12 @@ def main() -> None:
     parser.add_argument("--players", type=int, default=2)
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of torch and of the trees")
     parser.add_argument("--seconds", type=float, default=3.0, help="per measurement")
+    parser.add_argument(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="torch.compile for tiny and small networks",
+    )
     parser.add_argument("--quick", action="store_true", help="tiny models and few batches only, for tests")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -185,7 +181,10 @@ def main() -> None:
     print(f"sgemm {figures['sgemm_gflops']:.0f} GFLOPS\n")
     columns = ("sims_per_s", "bare_sims_per_s", "efficiency", "decisions_per_s", "tree_us_per_sim", "tree_us_per_level")
     columns += ("depth", "roots_per_s", "megabytes")
-    print(f"{'model':11}{'algorithm':10}{'sims':>5}{'batch':>6}" + "".join(f"{name:>18}" for name in columns))
+    print(
+        f"{'model':11}{'algorithm':10}{'sims':>5}{'batch':>6}{'compile':>9}"
+        + "".join(f"{name:>18}" for name in columns)
+    )
     models: dict[str, Network] = {
         name: Network(spec, load_model_config(name)).eval() for name in ("tiny", "small", "paper")
     }
@@ -205,10 +204,18 @@ def main() -> None:
                 lanes = 1 if name == "paper" else min(options.threads, batch)
                 torch.set_num_threads(max(1, options.threads // lanes))
                 threads = options.threads if lanes == 1 else 1
-                config = SearchConfig(algorithm=algorithm, simulations=simulations, threads=threads, workers=lanes)
+                # Compiling takes half a minute a size: for the sizes that people train with.
+                compiled = options.compile and lanes > 1 and batch >= 256
+                config = SearchConfig(
+                    algorithm=algorithm,
+                    simulations=simulations,
+                    threads=threads,
+                    workers=lanes,
+                    compile="on" if compiled else "off",
+                )
                 row = measure(network, config, batch, options.seconds)
                 cells = "".join(f"{row[c]:>18,.3f}" if row[c] < 100 else f"{row[c]:>18,.0f}" for c in columns)
-                print(f"{name:11}{algorithm:10}{simulations:>5}{batch:>6}{cells}", flush=True)
+                print(f"{name:11}{algorithm:10}{simulations:>5}{batch:>6}{config.compile:>9}{cells}", flush=True)
                 figures |= {f"{name}_{algorithm}_b{batch}_{key}": value for key, value in row.items()}
                 if name == "paper":
                     achieved = row["sims_per_s"] * flops_per_simulation(network, "maxn") / 1e9

@@ -27,25 +27,42 @@ Algorithm algorithm_named(const std::string& name) {
 // The fields of a tree as arrays for tests and debugging: views that are valid while the search lives.
 nb::dict tree_arrays(nb::handle self) {
   const Tree& t = nb::cast<const Search&>(self).tree();
-  const auto view = [&](const auto& field, std::vector<size_t> shape) {
-    using T = typename std::decay_t<decltype(field)>::value_type;
-    return nb::ndarray<nb::numpy, const T>(field.data(), shape.size(), shape.data(), self).cast();
-  };
   const auto B = static_cast<size_t>(t.batch), N = static_cast<size_t>(t.nodes);
   const auto E = static_cast<size_t>(t.stride), V = static_cast<size_t>(t.values);
+  // [B, N], or [B, N, width] if there is a width; `step` entries from node to node.
+  const auto view = [&](const auto* first, int64_t step, size_t width = 0) {
+    using T = std::remove_cv_t<std::remove_pointer_t<decltype(first)>>;
+    const std::vector<size_t> shape{B, N, width};
+    const std::vector<int64_t> strides{t.nodes * step, step, 1};
+    return nb::ndarray<nb::numpy, const T>(first, width ? 3 : 2, shape.data(), self, strides.data()).cast();
+  };
+  const Node* n = t.node.data();
+  const int64_t words = sizeof(Node) / sizeof(int32_t), bytes = sizeof(Node);
   nb::dict fields;
-  fields["parent"] = view(t.parent, {B, N});
-  fields["action"] = view(t.action, {B, N});
-  fields["visits"] = view(t.visits, {B, N});
-  fields["to_play"] = view(t.to_play, {B, N});
-  fields["phase"] = view(t.phase, {B, N});
-  fields["value"] = view(t.value, {B, N, V});
-  fields["reward"] = view(t.reward, {B, N, V});
-  fields["child"] = view(t.child, {B, N, E});
-  fields["edge_visits"] = view(t.edge_visits, {B, N, E});
-  fields["prior"] = view(t.prior, {B, N, E});
-  fields["q"] = view(t.q, {B, N, E});
+  fields["parent"] = view(&n->parent, words);
+  fields["action"] = view(&n->action, words);
+  fields["visits"] = view(&n->visits, words);
+  fields["to_play"] = view(&n->to_play, bytes);
+  fields["phase"] = view(&n->phase, bytes);
+  fields["value"] = view(t.value, t.block, V);
+  fields["reward"] = view(t.reward, t.block, V);
+  fields["child"] = view(t.child, t.block, E);
+  fields["edge_visits"] = view(t.edge_visits, t.block, E);
+  fields["prior"] = view(t.prior, t.block, E);
+  fields["q"] = view(t.q, t.block, E);
   return fields;
+}
+
+Requests requests_of(const Search& s, const Array& parent, const Array& action, const Array& shift,
+                     const Array& to_play) {
+  const native::Shape shape = {int64_t{s.config().leaves} * s.active()};
+  return {data_of<int64_t>(parent, "parent", shape), data_of<int64_t>(action, "action", shape),
+          data_of<int64_t>(shift, "shift", shape), data_of<int64_t>(to_play, "to_play", shape)};
+}
+
+const float* answers_of(const Search& s, const Input& outputs) {
+  const Config& c = s.config();
+  return data_of<float>(outputs, "outputs", {int64_t{c.leaves} * s.active(), c.actions + 2 * c.values()});
 }
 
 }  // namespace
@@ -96,6 +113,7 @@ NB_MODULE(_native, m) {
       .def_prop_ro("steps", [](const Search& s) { return s.config().steps(); })
       .def_prop_ro("nodes", [](const Search& s) { return s.config().nodes(); })
       .def_prop_ro("levels", &Search::levels)
+      .def_prop_ro("seconds", &Search::seconds)
       .def_prop_ro("bytes", [](const Search& s) { return s.tree().bytes(); })
       .def("tree", [](nb::handle self) { return tree_arrays(self); })
       .def(
@@ -116,10 +134,7 @@ NB_MODULE(_native, m) {
       .def(
           "select",
           [](Search& s, const Array& parent, const Array& action, const Array& shift, const Array& to_play) {
-            const native::Shape shape = {int64_t{s.config().leaves} * s.active()};
-            const Requests requests{data_of<int64_t>(parent, "parent", shape),
-                                    data_of<int64_t>(action, "action", shape), data_of<int64_t>(shift, "shift", shape),
-                                    data_of<int64_t>(to_play, "to_play", shape)};
+            const Requests requests = requests_of(s, parent, action, shift, to_play);
             nb::gil_scoped_release release;
             s.select(requests);
           },
@@ -127,13 +142,21 @@ NB_MODULE(_native, m) {
       .def(
           "expand",
           [](Search& s, const Input& outputs) {
-            const Config& c = s.config();
-            const float* o =
-                data_of<float>(outputs, "outputs", {int64_t{c.leaves} * s.active(), c.actions + 2 * c.values()});
+            const float* answers = answers_of(s, outputs);
             nb::gil_scoped_release release;
-            s.expand(o);
+            s.expand(answers);
           },
           "outputs"_a)
+      .def(
+          "expand_and_select",
+          [](Search& s, const Input& outputs, const Array& parent, const Array& action, const Array& shift,
+             const Array& to_play) {
+            const float* answers = answers_of(s, outputs);
+            const Requests requests = requests_of(s, parent, action, shift, to_play);
+            nb::gil_scoped_release release;
+            s.expand_and_select(answers, requests);
+          },
+          "outputs"_a, "parent"_a, "action"_a, "shift"_a, "to_play"_a)
       .def(
           "results",
           [](Search& s, const Array& policy, const Array& visits, const Array& values, const Array& q) {

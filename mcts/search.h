@@ -4,10 +4,12 @@
 //   for each step:
 //     search.select(...)      parents, actions: what the network is to be asked
 //     search.expand(outputs)  its answers, which are backed up at once
+//   (expand_and_select does the latter, and then the former for the next step)
 //   search.policy(...), search.choose(...)
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 
 #include "mcts/select.h"
@@ -23,6 +25,8 @@ struct Requests {
   int64_t* shift;    // 1 where the turn passes to the next player, else 0
   int64_t* to_play;  // seat to move at the new node, relative to the root's player
 };
+
+inline constexpr int kAhead = 3;  // games between a prefetch and its use
 
 class Search {
  public:
@@ -47,6 +51,7 @@ class Search {
   const Config& config() const { return config_; }
   const Tree& tree() const { return tree_; }
   int64_t levels() const { return levels_; }
+  double seconds() const { return seconds_; }
   // Trees of the search under way. There is none before `begin`, nor after outputs of the network have been refused:
   // some trees may have taken theirs.
   int active() const {
@@ -81,12 +86,12 @@ class Search {
       tree_.clear(root);
       uint64_t mask = 0;
       for (int a = 0; a < A; ++a) mask |= uint64_t{legal[static_cast<int64_t>(game) * A + a]} << a;
-      tree_.legal[root] = mask;
-      tree_.phase[root] = static_cast<uint8_t>(phase[game]);
-      tree_.to_play[root] = 0;
+      tree_.node[root].legal = mask;
+      tree_.node[root].phase = static_cast<uint8_t>(phase[game]);
+      tree_.node[root].to_play = 0;
       const float* out = outputs + static_cast<int64_t>(game) * (A + V);
       fill(game, root, out, out + A);
-      tree_.visits[root] = tree_.evaluated[root] = 1;
+      tree_.node[root].visits = tree_.node[root].evaluated = 1;
       add_noise(game, root, noise ? noise + static_cast<int64_t>(game) * A : nullptr);
     });
     begun_ = true;
@@ -98,21 +103,7 @@ class Search {
     if (step_ >= config_.steps()) throw std::logic_error("select: all simulations have been made");
     if (selected_) throw std::logic_error("select: the last step has not been expanded");
     selected_ = true;
-    each_game([&](int game) {
-      int64_t levels = 0;
-      for (int leaf = 0; leaf < config_.leaves; ++leaf) {
-        const int32_t fresh = 1 + step_ * config_.leaves + leaf;
-        const int32_t node = simulate(game, fresh, levels);
-        const size_t at = static_cast<size_t>(leaf) * static_cast<size_t>(active_) + static_cast<size_t>(game);
-        leaves_[at] = node;
-        const size_t n = tree_.at(game, node), up = tree_.at(game, tree_.parent[n]);
-        requests.parent[at] = static_cast<int64_t>(tree_.parent[n]) * config_.batch + game;
-        requests.action[at] = tree_.action[n];
-        requests.shift[at] = tree_.to_play[n] != tree_.to_play[up];
-        requests.to_play[at] = tree_.to_play[n];
-      }
-      levels_ += levels;
-    });
+    each_game([&](int game) { select_in(game, step_, requests); });
   }
 
   // Takes the network's answers, outputs [L, B, A + 2 V]: logits, values, rewards.
@@ -120,22 +111,24 @@ class Search {
     (void)active();
     if (!selected_) throw std::logic_error("expand: nothing has been selected");
     begun_ = false;
-    const int A = config_.actions, V = config_.values();
-    each_game([&](int game) {
-      for (int leaf = 0; leaf < config_.leaves; ++leaf) {
-        const size_t at = static_cast<size_t>(leaf) * static_cast<size_t>(active_) + static_cast<size_t>(game);
-        const size_t node = tree_.at(game, leaves_[at]);
-        const float* out = outputs + static_cast<int64_t>(at) * (A + 2 * V);
-        if (!tree_.expanded[node]) {
-          fill(game, node, out, out + A);
-          const int from = tree_.to_play[tree_.at(game, tree_.parent[node])];
-          fill_players(game, "reward", out + A + V, from, &tree_.reward[tree_.per_value(node)]);
-        }
-        backward(game, node);
-      }
-    });
+    each_game([&](int game) { expand_in(game, outputs); });
     begun_ = true;
     selected_ = false;
+    ++step_;
+  }
+
+  // Both for each tree while it is at hand: expands this step and selects for the next.
+  void expand_and_select(const float* outputs, const Requests& requests) {
+    (void)active();
+    if (!selected_) throw std::logic_error("expand: nothing has been selected");
+    if (step_ + 1 >= config_.steps()) throw std::logic_error("select: all simulations have been made");
+    begun_ = false;
+    each_game([&](int game) {
+      if (game + kAhead < active_) prefetch(game + kAhead);
+      expand_in(game, outputs);
+      select_in(game, step_ + 1, requests);
+    });
+    begun_ = true;
     ++step_;
   }
 
@@ -177,9 +170,49 @@ class Search {
 
   template <class Visit>
   void each_game(Visit&& visit) {
+    const auto started = std::chrono::steady_clock::now();
     pool_.split(active_, 32, [&visit](int64_t begin, int64_t end) {
       for (int game = static_cast<int>(begin); game < end; ++game) visit(game);
     });
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  }
+
+  // Asks for what the next step of a game will touch first: its root and the node that was selected.
+  void prefetch(int game) const {
+    tree_.prefetch(tree_.at(game, kRoot));
+    const int32_t leaf = leaves_[static_cast<size_t>(game)];
+    tree_.prefetch(tree_.at(game, leaf));
+    tree_.prefetch(tree_.at(game, leaf + config_.leaves));
+  }
+
+  void select_in(int game, int step, const Requests& requests) {
+    int64_t levels = 0;
+    for (int leaf = 0; leaf < config_.leaves; ++leaf) {
+      const int32_t node = simulate(game, 1 + step * config_.leaves + leaf, levels);
+      const size_t at = static_cast<size_t>(leaf) * static_cast<size_t>(active_) + static_cast<size_t>(game);
+      leaves_[at] = node;
+      const size_t n = tree_.at(game, node), up = tree_.at(game, tree_.node[n].parent);
+      requests.parent[at] = static_cast<int64_t>(tree_.node[n].parent) * config_.batch + game;
+      requests.action[at] = tree_.node[n].action;
+      requests.shift[at] = tree_.node[n].to_play != tree_.node[up].to_play;
+      requests.to_play[at] = tree_.node[n].to_play;
+    }
+    levels_.fetch_add(levels, std::memory_order_relaxed);
+  }
+
+  void expand_in(int game, const float* outputs) {
+    const int A = config_.actions, V = config_.values();
+    for (int leaf = 0; leaf < config_.leaves; ++leaf) {
+      const size_t at = static_cast<size_t>(leaf) * static_cast<size_t>(active_) + static_cast<size_t>(game);
+      const size_t node = tree_.at(game, leaves_[at]);
+      const float* out = outputs + static_cast<int64_t>(at) * (A + 2 * V);
+      if (!tree_.node[node].expanded) {
+        fill(game, node, out, out + A);
+        const int from = tree_.node[tree_.at(game, tree_.node[node].parent)].to_play;
+        fill_players(game, "reward", out + A + V, from, &tree_.reward[tree_.per_value(node)]);
+      }
+      backward(game, node);
+    }
   }
 
   // ---- the three verbs -------------------------------------------------------------------------------------
@@ -194,19 +227,19 @@ class Search {
                          : node == kRoot                       ? gumbel_.choose_root(tree_, n, noise(game))
                                                                : gumbel_.choose(tree_, n);
       const size_t e = tree_.edge(n) + static_cast<size_t>(action);
-      ++tree_.visits[n];
+      ++tree_.node[n].visits;
       tree_.edge_visits[e] += 1;
       const int32_t next = tree_.child[e];
       if (next == kNone) {
         put(game, node, action, fresh);
         tree_.child[e] = fresh;
-        ++tree_.visits[tree_.at(game, fresh)];
+        ++tree_.node[tree_.at(game, fresh)].visits;
         return fresh;
       }
       node = next;
       const size_t below = tree_.at(game, node);
-      if (!tree_.expanded[below]) {
-        ++tree_.visits[below];
+      if (!tree_.node[below].expanded) {
+        ++tree_.node[below].visits;
         return node;
       }
     }
@@ -215,28 +248,28 @@ class Search {
   void put(int game, int32_t parent, int action, int32_t fresh) {
     const size_t up = tree_.at(game, parent), node = tree_.at(game, fresh);
     tree_.clear(node);
-    tree_.parent[node] = parent;
-    tree_.action[node] = action;
-    const size_t rule = table(tree_.phase[up], action);
-    tree_.phase[node] = config_.next_phase[rule];
-    tree_.legal[node] = phase_mask_[config_.next_phase[rule]];
-    const int seat = tree_.to_play[up] + (config_.turn_passes[rule] ? 1 : 0);
-    tree_.to_play[node] = static_cast<uint8_t>(seat == config_.players ? 0 : seat);
+    tree_.node[node].parent = parent;
+    tree_.node[node].action = action;
+    const size_t rule = table(tree_.node[up].phase, action);
+    tree_.node[node].phase = config_.next_phase[rule];
+    tree_.node[node].legal = phase_mask_[config_.next_phase[rule]];
+    const int seat = tree_.node[up].to_play + (config_.turn_passes[rule] ? 1 : 0);
+    tree_.node[node].to_play = static_cast<uint8_t>(seat == config_.players ? 0 : seat);
   }
 
   // The network's view of a node.
   void fill(int game, size_t node, const float* logits, const float* values) {
     const size_t e = tree_.edge(node);
     for (int a = 0; a < config_.actions; ++a) {
-      if (!sound(logits[a]) && (tree_.legal[node] >> a & 1)) refuse(game, "policy logit", a, logits[a]);
-      tree_.logit[e + static_cast<size_t>(a)] = tree_.legal[node] >> a & 1 ? logits[a] : -1e9f;
+      if (!sound(logits[a]) && (tree_.node[node].legal >> a & 1)) refuse(game, "policy logit", a, logits[a]);
+      tree_.logit[e + static_cast<size_t>(a)] = tree_.node[node].legal >> a & 1 ? logits[a] : -1e9f;
     }
     for (int a = config_.actions; a < tree_.stride; ++a) tree_.logit[e + static_cast<size_t>(a)] = -1e9f;
-    softmax(&tree_.logit[e], tree_.legal[node], &tree_.prior[e], tree_.stride);
+    softmax(&tree_.logit[e], tree_.node[node].legal, &tree_.prior[e], tree_.stride);
     float* value = &tree_.value[tree_.per_value(node)];
-    fill_players(game, "value", values, tree_.to_play[node], value);
-    tree_.raw_value[node] = value[judge(config_, tree_, node)];
-    tree_.expanded[node] = 1;
+    fill_players(game, "value", values, tree_.node[node].to_play, value);
+    tree_.node[node].raw_value = value[judge(config_, tree_, node)];
+    tree_.node[node].expanded = 1;
   }
 
   // Numbers per player, given from the seat `from` on, put at the seats relative to the root's player.
@@ -254,18 +287,18 @@ class Search {
     const int V = config_.values();
     float returns[kMaxActions];
     std::copy_n(&tree_.value[tree_.per_value(node)], V, returns);
-    ++tree_.evaluated[node];  // of a node that several leaves of a step met, the same value again
-    while (tree_.parent[node] != kNone) {
-      const size_t up = tree_.at(game, tree_.parent[node]);
+    ++tree_.node[node].evaluated;  // of a node that several leaves of a step met, the same value again
+    while (tree_.node[node].parent != kNone) {
+      const size_t up = tree_.at(game, tree_.node[node].parent);
       const float* reward = &tree_.reward[tree_.per_value(node)];
       const float* below = &tree_.value[tree_.per_value(node)];
       float* value = &tree_.value[tree_.per_value(up)];
-      const auto count = static_cast<float>(tree_.evaluated[up]++);
+      const auto count = static_cast<float>(tree_.node[up].evaluated++);
       for (int v = 0; v < V; ++v) {
         returns[v] = reward[v] + config_.discount * returns[v];
         value[v] = (value[v] * count + returns[v]) / (count + 1.0f);
       }
-      const size_t e = tree_.edge(up) + static_cast<size_t>(tree_.action[node]);
+      const size_t e = tree_.edge(up) + static_cast<size_t>(tree_.node[node].action);
       const int v = judge(config_, tree_, up);
       tree_.q[e] = reward[v] + config_.discount * below[v];
       tree_.edge_values[e] += 1;
@@ -284,9 +317,9 @@ class Search {
     }
     if (config_.dirichlet_fraction == 0) return;
     if (given) {
-      for (int a = 0; a < A; ++a) own[a] = tree_.legal[root] >> a & 1 ? given[a] : 0.0f;
+      for (int a = 0; a < A; ++a) own[a] = tree_.node[root].legal >> a & 1 ? given[a] : 0.0f;
     } else {
-      dirichlet(rng, tree_.legal[root], own);
+      dirichlet(rng, tree_.node[root].legal, own);
     }
     const size_t e = tree_.edge(root);
     for (int a = 0; a < A; ++a) {
@@ -349,15 +382,15 @@ class Search {
     if (temperature == 0) {
       // Of equally visited actions the one with the better value.
       float most = 0;
-      for (uint64_t rest = tree_.legal[root]; rest; rest &= rest - 1)
+      for (uint64_t rest = tree_.node[root].legal; rest; rest &= rest - 1)
         most = std::max(most, score[__builtin_ctzll(rest)]);
       for (int a = 0; a < config_.actions; ++a)
         score[a] = score[a] == most ? tree_.q[e + static_cast<size_t>(a)] : -kInfinity;
-      return best_action(score, tree_.legal[root]);
+      return best_action(score, tree_.node[root].legal);
     }
     native::Rng rng{native::make_key({keys_[static_cast<size_t>(game)], 1}), 0};
     for (int a = 0; a < config_.actions; ++a) score[a] = std::log(score[a]) / temperature + gumbel(rng);
-    return best_action(score, tree_.legal[root]);
+    return best_action(score, tree_.node[root].legal);
   }
 
   // Neither infinite nor so large that sums of it would be.
@@ -381,6 +414,7 @@ class Search {
   std::vector<uint64_t> phase_mask_;
   native::ThreadPool pool_;
   std::atomic<int64_t> levels_{0};
+  double seconds_ = 0;  // in the trees
   int step_ = 0;
   int active_ = 0;  // trees of the search under way
   bool begun_ = false, selected_ = false;

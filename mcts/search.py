@@ -165,6 +165,11 @@ class Search:
         return self._native.levels
 
     @property
+    def seconds(self) -> float:
+        """Time spent in the trees since they were made."""
+        return self._native.seconds
+
+    @property
     def bytes(self) -> int:
         """Memory of the arena."""
         return self._native.bytes
@@ -207,6 +212,10 @@ class Search:
     def expand(self, outputs: NDArray[np.float32]) -> None:
         """Takes the network's answers, [L * B, A + 2 V]: logits, values, rewards; and backs them up."""
         self._native.expand(outputs)
+
+    def expand_and_select(self, outputs: NDArray[np.float32], out: Requests) -> None:
+        """`expand`, then `select` for the next step, in one go; for all steps but the last."""
+        self._native.expand_and_select(outputs, out.parent, out.action, out.shift, out.to_play)
 
     def results(self) -> Results:
         """What the search has found so far."""

@@ -25,6 +25,41 @@ inline int best_action(const float* score, uint64_t legal) {
   return best;
 }
 
+// Folds of `width` numbers, a multiple of 8, in eight running results that compilers keep in one register. The order
+// of additions is part of the result, so it must not depend on the compiler.
+inline constexpr int kLanes = 8;
+
+template <class Term>
+float sum(int width, Term&& term) {
+  float lanes[kLanes] = {};
+  for (int a = 0; a < width; a += kLanes) {
+    for (int k = 0; k < kLanes; ++k) lanes[k] += term(a + k);
+  }
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+inline float highest_of(const float* numbers, int width) {
+  float lanes[kLanes];
+  std::copy_n(numbers, kLanes, lanes);
+  for (int a = kLanes; a < width; a += kLanes) {
+    for (int k = 0; k < kLanes; ++k) lanes[k] = numbers[a + k] > lanes[k] ? numbers[a + k] : lanes[k];
+  }
+  float highest = lanes[0];
+  for (int k = 1; k < kLanes; ++k) highest = lanes[k] > highest ? lanes[k] : highest;
+  return highest;
+}
+
+inline float lowest_of(const float* numbers, int width) {
+  float lanes[kLanes];
+  std::copy_n(numbers, kLanes, lanes);
+  for (int a = kLanes; a < width; a += kLanes) {
+    for (int k = 0; k < kLanes; ++k) lanes[k] = numbers[a + k] < lanes[k] ? numbers[a + k] : lanes[k];
+  }
+  float lowest = lanes[0];
+  for (int k = 1; k < kLanes; ++k) lowest = lanes[k] < lowest ? lanes[k] : lowest;
+  return lowest;
+}
+
 // e^x to within two units in the last place for x <= 0, in arithmetic that compilers turn into vector code.
 inline float fast_exp(float x) {
   const float clamped = x > -87.0f ? x : -87.0f;
@@ -46,20 +81,18 @@ inline float fast_exp(float x) {
 
 // Softmax over the legal actions; the others get 0. `out` may be `logit`. Both have `width` places.
 inline void softmax(const float* logit, uint64_t legal, float* out, int width) {
-  float highest = -kInfinity;
-  for (uint64_t rest = legal; rest; rest &= rest - 1) highest = std::max(highest, logit[__builtin_ctzll(rest)]);
-  for (int a = 0; a < width; ++a) out[a] = fast_exp(std::min(logit[a] - highest, 0.0f));
-  float sum = 0;
-  for (int a = 0; a < width; ++a) {
-    out[a] = legal >> a & 1 ? out[a] : 0.0f;
-    sum += out[a];
-  }
-  const float scale = 1.0f / sum;
+  for (int a = 0; a < width; ++a) out[a] = legal >> a & 1 ? logit[a] : -kInfinity;
+  const float highest = highest_of(out, width);
+  for (int a = 0; a < width; ++a) out[a] = fast_exp(out[a] - highest);
+  for (int a = 0; a < width; ++a) out[a] = legal >> a & 1 ? out[a] : 0.0f;
+  const float scale = 1.0f / sum(width, [&](int a) { return out[a]; });
   for (int a = 0; a < width; ++a) out[a] *= scale;
 }
 
 // Which of the player's values a node is judged by.
-inline int judge(const Config& config, const Tree& tree, size_t node) { return config.maxn ? tree.to_play[node] : 0; }
+inline int judge(const Config& config, const Tree& tree, size_t node) {
+  return config.maxn ? tree.node[node].to_play : 0;
+}
 
 // ---- PUCT ---------------------------------------------------------------------------------------------------
 
@@ -81,24 +114,23 @@ class Puct {
     const float* prior = &tree.prior[e];
     const float* q = &tree.q[e];
     const float own = tree.value[tree.per_value(node) + static_cast<size_t>(judge(config_, tree, node))];
-    float lowest = own, highest = own;
-    for (int a = 0; a < tree.actions; ++a) {
-      const float value = evaluated[a] > 0 ? q[a] : own;
-      lowest = value < lowest ? value : lowest;
-      highest = value > highest ? value : highest;
-    }
+    float known[kMaxActions];
+    for (int a = 0; a < tree.stride; ++a) known[a] = evaluated[a] > 0 ? q[a] : own;
+    const float lowest = std::min(own, lowest_of(known, tree.stride));
+    const float highest = std::max(own, highest_of(known, tree.stride));
     const float scale = 1.0f / std::max(highest - lowest, kSmallestRange);
     const float unvisited = config_.neutral_unvisited ? (own - lowest) * scale : 0.0f;
-    const float explore = explore_[static_cast<size_t>(tree.visits[node])];
+    const float explore = explore_[static_cast<size_t>(tree.node[node].visits)];
     float score[kMaxActions];
-    for (int a = 0; a < tree.actions; ++a) {
-      float value = evaluated[a] > 0 ? (q[a] - lowest) * scale : unvisited;
-      if (config_.leaves > 1 && visits[a] > 0) {
-        value *= 1.0f - config_.virtual_loss * (visits[a] - evaluated[a]) / visits[a];
+    for (int a = 0; a < tree.stride; ++a) score[a] = evaluated[a] > 0 ? (q[a] - lowest) * scale : unvisited;
+    if (config_.leaves > 1) {
+      for (int a = 0; a < tree.stride; ++a) {
+        const float pending = visits[a] > 0 ? (visits[a] - evaluated[a]) / visits[a] : 0.0f;
+        score[a] *= 1.0f - config_.virtual_loss * pending;
       }
-      score[a] = value + explore * prior[a] / (visits[a] + 1.0f);
     }
-    return best_action(score, tree.legal[node]);
+    for (int a = 0; a < tree.stride; ++a) score[a] += explore * prior[a] / (visits[a] + 1.0f);
+    return best_action(score, tree.node[node].legal);
   }
 
  private:
@@ -140,9 +172,8 @@ class Gumbel {
   // At the root, by sequential halving.
   int choose_root(const Tree& tree, size_t root, const float* gumbel) const {
     const size_t e = tree.edge(root);
-    float made = 0;
-    for (int a = 0; a < tree.actions; ++a) made += tree.edge_visits[e + static_cast<size_t>(a)];
-    const int legal = __builtin_popcountll(tree.legal[root]);
+    const float made = sum(tree.stride, [&](int a) { return tree.edge_visits[e + static_cast<size_t>(a)]; });
+    const int legal = __builtin_popcountll(tree.node[root].legal);
     const auto& sequence = table_[static_cast<size_t>(std::min({config_.max_considered, config_.actions, legal}))];
     return best_considered(tree, root, gumbel, static_cast<float>(sequence[static_cast<size_t>(made)]));
   }
@@ -158,11 +189,9 @@ class Gumbel {
     const float* visits = &tree.edge_visits[tree.edge(node)];
     float policy[kMaxActions];
     improved_policy(tree, node, policy);
-    float sum = 0;
-    for (int a = 0; a < tree.actions; ++a) sum += visits[a];
-    const float scale = 1.0f / (1.0f + sum);
-    for (int a = 0; a < tree.actions; ++a) policy[a] -= visits[a] * scale;
-    return best_action(policy, tree.legal[node]);
+    const float scale = 1.0f / (1.0f + sum(tree.stride, [&](int a) { return visits[a]; }));
+    for (int a = 0; a < tree.stride; ++a) policy[a] -= visits[a] * scale;
+    return best_action(policy, tree.node[node].legal);
   }
 
   // softmax(logit + sigma(completed q)), [stride].
@@ -170,7 +199,7 @@ class Gumbel {
     completed_q(tree, node, policy);
     const float* logit = &tree.logit[tree.edge(node)];
     for (int a = 0; a < tree.stride; ++a) policy[a] += logit[a];
-    softmax(policy, tree.legal[node], policy, tree.stride);
+    softmax(policy, tree.node[node].legal, policy, tree.stride);
   }
 
  private:
@@ -178,12 +207,12 @@ class Gumbel {
     const size_t e = tree.edge(root);
     const float* visits = &tree.edge_visits[e];
     const float* logit = &tree.logit[e];
-    const uint64_t legal = tree.legal[root];
+    const uint64_t legal = tree.node[root].legal;
     float score[kMaxActions];
     completed_q(tree, root, score);
     float highest = -kInfinity;
     for (uint64_t rest = legal; rest; rest &= rest - 1) highest = std::max(highest, logit[__builtin_ctzll(rest)]);
-    for (int a = 0; a < tree.actions; ++a) {
+    for (int a = 0; a < tree.stride; ++a) {
       const float total = std::max(-1e9f, gumbel[a] + (logit[a] - highest) + score[a]);
       score[a] = visits[a] == considered ? total : -kInfinity;
     }
@@ -198,24 +227,21 @@ class Gumbel {
     const float* evaluated = &tree.edge_values[e];
     const float* prior = &tree.prior[e];
     const float* q = &tree.q[e];
-    float total = 0, mass = 0, weighted = 0, most = 0;
-    for (int a = 0; a < tree.actions; ++a) {
-      const float p = evaluated[a] > 0 ? std::max(std::numeric_limits<float>::min(), prior[a]) : 0.0f;
-      total += evaluated[a];
-      mass += p;
-      weighted += p * q[a];
-      most = visits[a] > most ? visits[a] : most;
+    float share[kMaxActions];  // prior of the actions evaluated
+    for (int a = 0; a < tree.stride; ++a) {
+      const float p = prior[a] > std::numeric_limits<float>::min() ? prior[a] : std::numeric_limits<float>::min();
+      share[a] = evaluated[a] > 0 ? p : 0.0f;
     }
+    const float total = sum(tree.stride, [&](int a) { return evaluated[a]; });
+    const float mass = sum(tree.stride, [&](int a) { return share[a]; });
+    const float weighted = sum(tree.stride, [&](int a) { return share[a] * q[a]; });
     const float known = mass > 0 ? weighted / mass : 0.0f;
-    const float mixed = (tree.raw_value[node] + total * known) / (total + 1.0f);
-    float lowest = kInfinity, highest = -kInfinity;
-    for (int a = 0; a < tree.actions; ++a) {
-      out[a] = evaluated[a] > 0 ? q[a] : mixed;
-      lowest = out[a] < lowest ? out[a] : lowest;
-      highest = out[a] > highest ? out[a] : highest;
-    }
-    const float weight =
-        (config_.maxvisit_init + most) * config_.value_scale / std::max(highest - lowest, kSmallestRange);
+    const float mixed = (tree.node[node].raw_value + total * known) / (total + 1.0f);
+    for (int a = 0; a < tree.stride; ++a) out[a] = evaluated[a] > 0 ? q[a] : mixed;
+    for (int a = tree.actions; a < tree.stride; ++a) out[a] = out[0];  // padding must not widen the range
+    const float lowest = lowest_of(out, tree.stride), highest = highest_of(out, tree.stride);
+    const float weight = (config_.maxvisit_init + highest_of(visits, tree.stride)) * config_.value_scale /
+                         std::max(highest - lowest, kSmallestRange);
     for (int a = 0; a < tree.actions; ++a) out[a] = (out[a] - lowest) * weight;
     for (int a = tree.actions; a < tree.stride; ++a) out[a] = 0;
   }

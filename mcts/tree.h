@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <vector>
 
 namespace mcts {
@@ -13,67 +15,99 @@ namespace mcts {
 inline constexpr int32_t kRoot = 0;
 inline constexpr int32_t kNone = -1;  // no child there yet
 
-struct Tree {
-  int batch, nodes, actions, stride, values;
+// What is known of a node besides its values and edges.
+struct Node {
+  int32_t parent;     // kNone at the root
+  int32_t action;     // taken at the parent to come here
+  int32_t visits;     // selections that came through or ended here, pending ones included
+  int32_t evaluated;  // values that came back
+  uint64_t legal;     // bit per action
+  float raw_value;    // the network's, for the player to move
+  uint8_t to_play;    // seat relative to the root's player
+  uint8_t phase;
+  uint8_t expanded;  // its network outputs have arrived
+};
 
-  // Per node, [B, N].
-  std::vector<int32_t> parent;     // kNone at the root
-  std::vector<int32_t> action;     // taken at the parent to come here
-  std::vector<int32_t> visits;     // selections that came through or ended here, pending ones included
-  std::vector<int32_t> evaluated;  // values that came back
-  std::vector<uint64_t> legal;     // bit per action
-  std::vector<uint8_t> to_play;    // seat relative to the root's player
-  std::vector<uint8_t> phase;
-  std::vector<uint8_t> expanded;  // its network outputs have arrived
-  std::vector<float> raw_value;   // the network's, for the player to move
+// Everything about a node lies together, because a walk meets nodes in no order and each is a new place in memory:
+// its values and rewards per player, then its edges, field by field. A field is a pointer to its first entry; the others
+// are found through `edge` and `per_value`.
+struct Tree {
+  const int batch, nodes, actions, values;
+  const int stride;  // edges of a node, of which the last stride - A are padding
+  const int block;   // numbers of a node
+
+  std::vector<Node> node;  // [B, N]
+  // Per edge, [B, N, stride].
+  float* edge_visits;  // pending ones included
+  float* edge_values;  // evaluated ones
+  float* logit;
+  float* prior;
+  float* q;        // reward + discount x value of the child, for the player to move
+  int32_t* child;  // node or kNone
   // Per node and player, [B, N, V].
-  std::vector<float> value;   // mean of the returns seen
-  std::vector<float> reward;  // on the edge from the parent
-  // Per edge, [B, N, stride]; the last stride - A are padding.
-  std::vector<int32_t> child;      // node or kNone
-  std::vector<float> edge_visits;  // pending ones included
-  std::vector<float> edge_values;  // evaluated ones
-  std::vector<float> logit;
-  std::vector<float> prior;
-  std::vector<float> q;  // reward + discount x value of the child, for the player to move
+  float* value;   // mean of the returns seen
+  float* reward;  // on the edge from the parent
 
   Tree(int batch, int nodes, int actions, int values)
-      : batch(batch), nodes(nodes), actions(actions), stride((actions + 7) / 8 * 8), values(values) {
-    const size_t n = static_cast<size_t>(batch) * static_cast<size_t>(nodes);
-    const size_t edges = n * static_cast<size_t>(stride);
-    for (auto* field : {&parent, &action, &visits, &evaluated}) field->resize(n);
-    for (auto* field : {&to_play, &phase, &expanded}) field->resize(n);
-    for (auto* field : {&value, &reward}) field->resize(n * static_cast<size_t>(values));
-    for (auto* field : {&edge_visits, &edge_values, &logit, &prior, &q}) field->resize(edges);
-    legal.resize(n);
-    raw_value.resize(n);
-    child.resize(edges);
+      : batch(batch),
+        nodes(nodes),
+        actions(actions),
+        values(values),
+        stride((actions + 7) / 8 * 8),
+        block((6 * stride + 2 * values + 15) / 16 * 16),
+        node(size()),
+        numbers_(new (std::align_val_t{64}) Number[size() * static_cast<size_t>(block)]()) {
+    edge_visits = &numbers_[0].real;
+    edge_values = edge_visits + stride;
+    logit = edge_values + stride;
+    prior = logit + stride;
+    q = prior + stride;
+    child = &numbers_[5 * stride].whole;
+    value = &numbers_[6 * stride].real;
+    reward = value + values;
   }
 
-  size_t at(int game, int32_t node) const {
-    return static_cast<size_t>(game) * static_cast<size_t>(nodes) + static_cast<size_t>(node);
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  size_t at(int game, int32_t index) const {
+    return static_cast<size_t>(game) * static_cast<size_t>(nodes) + static_cast<size_t>(index);
   }
-  size_t edge(size_t node) const { return node * static_cast<size_t>(stride); }
-  size_t per_value(size_t node) const { return node * static_cast<size_t>(values); }
+  size_t edge(size_t n) const { return n * static_cast<size_t>(block); }
+  size_t per_value(size_t n) const { return n * static_cast<size_t>(block); }
 
   // A node without edges or visits; its outputs come with expansion.
-  void clear(size_t node) {
-    const size_t e = edge(node), width = static_cast<size_t>(stride);
-    parent[node] = action[node] = kNone;
-    visits[node] = evaluated[node] = 0;
-    expanded[node] = 0;
-    std::memset(&value[per_value(node)], 0, sizeof(float) * static_cast<size_t>(values));
-    std::memset(&reward[per_value(node)], 0, sizeof(float) * static_cast<size_t>(values));
-    for (auto* field : {&edge_visits, &edge_values, &q}) std::memset(&(*field)[e], 0, sizeof(float) * width);
-    std::memset(&child[e], 0xff, sizeof(int32_t) * width);
+  void clear(size_t n) {
+    const size_t e = edge(n), width = static_cast<size_t>(stride);
+    node[n] = Node{kNone, kNone, 0, 0, 0, 0, 0, 0, 0};
+    for (float* field : {edge_visits, edge_values, q}) std::memset(field + e, 0, sizeof(float) * width);
+    std::memset(child + e, 0xff, sizeof(int32_t) * width);
+    std::memset(value + per_value(n), 0, 2 * sizeof(float) * static_cast<size_t>(values));  // and rewards
+  }
+
+  void prefetch(size_t n) const {
+    __builtin_prefetch(&node[n], 1);
+    for (int line = 0; line < block; line += 16) {
+      __builtin_prefetch(edge_visits + edge(n) + line, 1);
+    }
   }
 
   int64_t bytes() const {
-    const auto size = [](const auto& field) { return static_cast<int64_t>(field.size() * sizeof(field[0])); };
-    return size(parent) + size(action) + size(visits) + size(evaluated) + size(legal) + size(to_play) + size(phase) +
-           size(expanded) + size(raw_value) + size(value) + size(reward) + size(child) + size(edge_visits) +
-           size(edge_values) + size(logit) + size(prior) + size(q);
+    return static_cast<int64_t>(size() * (sizeof(Node) + sizeof(Number) * static_cast<size_t>(block)));
   }
+
+ private:
+  union Number {
+    float real;
+    int32_t whole;
+  };
+  struct Free {
+    void operator()(Number* numbers) const { ::operator delete[](numbers, std::align_val_t{64}); }
+  };
+
+  size_t size() const { return static_cast<size_t>(batch) * static_cast<size_t>(nodes); }
+
+  std::unique_ptr<Number[], Free> numbers_;
 };
 
 }  // namespace mcts

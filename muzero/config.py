@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 
+COMPILE = ("off", "on", "graphs")
+
+
 def require(good: bool, key: str, expected: str, value: Any) -> None:
     """Refuses a value, naming its key."""
     if not good:
@@ -82,7 +85,8 @@ class SearchConfig:
       discount: of values one decision later.
       skip_forced: do not search where only one action is legal.
       bf16: run the network in bfloat16 (autocast).
-      compile: run it through torch.compile.
+      compile: "off"; "on", through torch.compile, which takes half a minute at the start and pays for it soon;
+        "graphs", with CUDA graphs too (GPU only).
       threads: of a lane's trees.
       workers: lanes that share the games, each with a thread of its own.
     """
@@ -104,7 +108,7 @@ class SearchConfig:
     maxvisit_init: float = 50.0
     skip_forced: bool = True
     bf16: bool = False
-    compile: bool = False
+    compile: str = "off"
     threads: int = 1
     workers: int = 1
 
@@ -113,5 +117,6 @@ class SearchConfig:
         require(self.algorithm in ("gumbel", "puct"), "search.algorithm", "gumbel or puct", self.algorithm)
         require(self.backup in ("maxn", "ego"), "search.backup", "maxn or ego", self.backup)
         require(self.unvisited in ("neutral", "lowest"), "search.unvisited", "neutral or lowest", self.unvisited)
+        require(self.compile in COMPILE, "search.compile", f"one of {', '.join(COMPILE)}", self.compile)
         require(self.simulations >= 0, "search.simulations", "0 or more", self.simulations)
         require(self.workers >= 1, "search.workers", "1 or more", self.workers)

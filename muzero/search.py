@@ -6,8 +6,10 @@ waits for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from time import perf_counter
 
 import numpy as np
@@ -20,6 +22,7 @@ from muzero.config import SearchConfig
 from muzero.networks import Network
 
 _NOT_FOR_TREES = {"skip_forced", "bf16", "compile", "workers"}
+_COMPILED_KINDS = 256  # compiled versions of one function: per network, batch size, device and thread count
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Clock:
 
     Attributes:
       encoder: representation and prediction of the roots.
-      network: recurrent calls, transfers included.
+      network: recurrent calls, transfers and waiting included.
       tree: selection, expansion and backup.
       simulations: made, over all games.
       levels: of trees walked.
@@ -80,6 +83,8 @@ class Planner:
         per_lane = -(-batch // config.workers)
         self.lanes = [Lane(network, self.config, per_lane) for _ in range(config.workers)]
         self._crew = ThreadPoolExecutor(config.workers - 1) if config.workers > 1 else None
+        if config.compile != "off":
+            self.lanes[0].run_network()  # here, and not in several threads at once; the other lanes have the same shape
 
     @property
     def clock(self) -> Clock:
@@ -142,17 +147,34 @@ class Lane:
             **{k: v for k, v in asdict(self.config).items() if k not in _NOT_FOR_TREES},
         )
         self.clock = Clock()
+        self.batch = batch
         A, V, most = spec.num_actions, self.trees.num_values, self.trees.leaves * batch
         self._latents = torch.zeros(self.trees.nodes, batch, network.latent_dim, device=self.device)
         pinned = self.device.type == "cuda"
         self._asked = torch.zeros(4, most, dtype=torch.int64, pin_memory=pinned)
         self._answers = torch.zeros(most, A + 2 * V, pin_memory=pinned)
-        self._recurrent = torch.compile(network.recurrent, dynamic=False) if config.compile else network.recurrent
 
     @property
     def bytes(self) -> int:
         """Memory of its trees and hidden states."""
         return self.trees.bytes + self._latents.numel() * self._latents.element_size()
+
+    @torch.inference_mode()
+    def run_network(self) -> None:
+        """One call for the full batch as a simulation makes it; the first one compiles, which takes seconds."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.bf16):
+            self._advance(self.batch)
+
+    def _advance(self, games: int) -> tuple[Tensor, Tensor]:
+        """Next latents and outputs for what the trees of so many games ask, and perhaps more rows to be ignored.
+
+        The compiled network takes the full batch; a small rest is quicker without it.
+        """
+        compiled = self.config.compile != "off" and 2 * games >= self.batch
+        advance = _compiled_advance(self.config.compile) if compiled else _advance
+        rows = self.trees.leaves * (self.batch if compiled else games)
+        asked = _to(self._asked, self.device)[:, :rows]
+        return advance(self.network, self._latents.flatten(0, 1), asked, self.config.backup)
 
     @torch.inference_mode()
     def plan(
@@ -203,39 +225,50 @@ class Lane:
         temperature: float,
     ) -> Plan:
         trees, clock, games = self.trees, self.clock, len(latent)
-        started = perf_counter()
+        started, before = perf_counter(), trees.seconds
         trees.begin(roots, legal, phase, keys)
-        clock.tree += perf_counter() - started
         leaves = trees.leaves
         count = leaves * games
         self._latents[0, :games] = latent
-        flat = self._latents.view(-1, latent.shape[1])
-        asked = self._asked.view(-1)[: 4 * count].view(4, count)
-        requests = Requests(*asked.numpy())
+        requests = Requests(*self._asked[:, :count].numpy())
         answers = self._answers[:count]
-        for step in range(trees.steps):
-            started = perf_counter()
+        if trees.steps:
             trees.select(requests)
-            selected = perf_counter()
-            parent, action, shift, to_play = _to(asked, self.device)
-            latent, outputs = self._recurrent(flat[parent], action, shift, to_play, self.config.backup)
+        for step in range(trees.steps):
+            latent, outputs = self._advance(games)
             first = 1 + step * leaves
-            self._latents[first : first + leaves, :games] = latent.view(leaves, games, -1)
+            self._latents[first : first + leaves, :games] = latent[:count].view(leaves, games, -1)
             if self.device.type == "cpu":
-                answered = outputs.float()
+                answered = outputs[:count].float()
             else:
-                answers.copy_(outputs, non_blocking=True)
+                answers.copy_(outputs[:count], non_blocking=True)
                 torch.cuda.current_stream(self.device).synchronize()
                 answered = answers
-            ready = perf_counter()
-            trees.expand(answered.numpy())
-            clock.tree += selected - started + perf_counter() - ready
-            clock.network += ready - selected
+            if step + 1 < trees.steps:
+                trees.expand_and_select(answered.numpy(), requests)
+            else:
+                trees.expand(answered.numpy())
         clock.simulations += trees.steps * count
         clock.levels += trees.levels
         results: Results = trees.results()
+        actions = trees.choose(temperature)
+        clock.tree += trees.seconds - before
+        clock.network += perf_counter() - started - (trees.seconds - before)
         raw = roots[:, legal.shape[1] :]
-        return Plan(trees.choose(temperature), results.policy, results.values, raw, results.visits)
+        return Plan(actions, results.policy, results.values, raw, results.visits)
+
+
+def _advance(network: Network, latents: Tensor, asked: Tensor, backup: str) -> tuple[Tensor, Tensor]:
+    """latents [nodes B, L], asked [4, N], the rows of a `Requests` -> next latents [N, L], outputs [N, A + 2 V]."""
+    parent, action, shift, to_play = asked
+    return network.recurrent(latents[parent], action, shift, to_play, backup)
+
+
+@cache
+def _compiled_advance(kind: str) -> Callable[[Network, Tensor, Tensor, str], tuple[Tensor, Tensor]]:
+    """`_advance` through torch.compile, which keeps a version per network structure, batch size and device."""
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
+    return torch.compile(_advance, dynamic=False, mode="reduce-overhead" if kind == "graphs" else "default")
 
 
 def _to(tensor: Tensor, device: torch.device) -> Tensor:

@@ -1428,3 +1428,34 @@ def test_bad_temperatures_are_refused(algorithm: str, temperature: float) -> Non
     search.begin(roots, legal)
     with pytest.raises(ValueError, match="temperature: expected 0 or more"):
         search.choose(temperature)
+
+
+@both
+@pytest.mark.parametrize("leaves", [1, 3])
+def test_expanding_and_selecting_at_once_is_the_same(algorithm: str, leaves: int) -> None:
+    rng = np.random.default_rng(5)
+    games, actions, steps = 40, 11, 8
+    roots = rng.normal(size=(games, actions + 2)).astype(np.float32)
+    legal = rng.random((games, actions)) < 0.6
+    legal[:, 0] = True
+    answers = rng.normal(size=(steps, leaves * games, actions + 4)).astype(np.float32)
+    settings = {"batch": games, "num_actions": actions, "num_players": 2, "simulations": steps * leaves}
+    table = PhaseTable.trivial(actions, turn_passes=True)
+    apart, joined = (Search(**settings, leaves=leaves, algorithm=algorithm, phase_table=table) for _ in range(2))
+    for search in (apart, joined):
+        search.begin(roots, legal)
+    requests = joined.select()
+    for step, answer in enumerate(answers):
+        expected = apart.select()
+        for name in ("parent", "action", "shift", "to_play"):
+            assert (getattr(requests, name) == getattr(expected, name)).all()
+        apart.expand(answer)
+        if step + 1 < steps:
+            joined.expand_and_select(answer, requests)
+        else:
+            with pytest.raises(RuntimeError, match="all simulations have been made"):
+                joined.expand_and_select(answer, requests)
+            joined.expand(answer)
+    assert fingerprint(apart, apart.results()) == fingerprint(joined, joined.results())
+    assert apart.levels == joined.levels
+    assert apart.seconds > 0

@@ -176,3 +176,17 @@ def test_bfloat16_searches_too() -> None:
 def test_bad_settings_are_refused_by_name(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Planner(make(), SearchConfig(**change), B)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_compiling_changes_nothing_but_rounding(workers: int) -> None:
+    t, network = tables(), make()
+    config = SearchConfig(simulations=8, workers=workers)
+    plain, compiled = Planner(network, config, B), Planner(network, replace(config, compile="on"), B)
+    for rows in (slice(None), slice(0, B - 5), slice(0, 5)):  # the last is too few for the compiled size
+        expected, found = plan(plain, t, rows), plan(compiled, t, rows)
+        assert found.values == pytest.approx(expected.values, abs=1e-3)
+        assert (found.actions == expected.actions).mean() > 0.9
+    again = Planner(network, replace(config, compile="on"), B)
+    assert plan(again, t).policy.tobytes() == plan(compiled, t).policy.tobytes()
