@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-
 
 COMPILE = ("off", "on", "graphs")
 
@@ -120,3 +119,363 @@ class SearchConfig:
         require(self.compile in COMPILE, "search.compile", f"one of {', '.join(COMPILE)}", self.compile)
         require(self.simulations >= 0, "search.simulations", "0 or more", self.simulations)
         require(self.workers >= 1, "search.workers", "1 or more", self.workers)
+
+
+@dataclass
+class LearnerConfig:
+    """The loss and the optimiser.
+
+    Attributes:
+      batch: windows per step.
+      unroll: K, steps of the dynamics that a window is unrolled for.
+      td_steps: n of the n-step returns.
+      lr: learning rate of AdamW.
+      warm_up_steps: over which the learning rate rises linearly.
+      decay_steps: over which it falls to a tenth, by a cosine; 0 keeps it constant.
+      weight_decay: of matrices.
+      clip: largest norm of the gradient.
+      value_weight, reward_weight, reconstruction_weight: of these losses; the policy's weight is 1.
+      winner_weight, rank_weight: from, to; they ramp over `ramp_iterations`.
+      ramp_iterations: 0 for no ramp.
+      ema: of the weights that self-play uses, per step, such as 0.999; 0 uses the newest weights.
+      bf16: autocast.
+      compile: through torch.compile.
+      largest_loss: above which a run is stopped.
+    """
+
+    batch: int = 256
+    unroll: int = 5
+    td_steps: int = 10
+    lr: float = 1e-3
+    warm_up_steps: int = 100
+    decay_steps: int = 0
+    weight_decay: float = 1e-4
+    clip: float = 5.0
+    value_weight: float = 1.0
+    reward_weight: float = 1.0
+    reconstruction_weight: float = 0.1
+    winner_weight: list[float] = field(default_factory=lambda: [0.1, 0.5])
+    rank_weight: list[float] = field(default_factory=lambda: [0.1, 0.25])
+    ramp_iterations: int = 100
+    ema: float = 0.0
+    bf16: bool = False
+    compile: bool = False
+    largest_loss: float = 1e4
+
+    def check(self) -> None:
+        """Refuses impossible values by name."""
+        for name in ("batch", "unroll", "td_steps"):
+            require(getattr(self, name) >= 1, f"learner.{name}", "1 or more", getattr(self, name))
+        for name in ("lr", "clip", "largest_loss"):
+            require(getattr(self, name) > 0, f"learner.{name}", "more than 0", getattr(self, name))
+        for name in ("warm_up_steps", "decay_steps", "weight_decay", "ramp_iterations"):
+            require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
+        for name in ("value_weight", "reward_weight", "reconstruction_weight"):
+            require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
+        for name in ("winner_weight", "rank_weight"):
+            pair = list(getattr(self, name))
+            require(len(pair) == 2 and min(pair) >= 0, f"learner.{name}", "two numbers, 0 or more: from, to", pair)
+        require(0 <= self.ema < 1, "learner.ema", "0 up to less than 1", self.ema)
+
+
+@dataclass
+class GameConfig:
+    """The game.
+
+    Attributes:
+      name: of a game in `env.games()`.
+      players: at a table.
+      rules: rule set to play and evaluate by: a preset's name under `preset`, and options.
+      training: options on top of it for self-play: rewards, shorter episodes.
+      bots: the curriculum, and whom bot evaluation is against.
+      also_evaluate: further bots for bot evaluation, not played against in training.
+    """
+
+    name: str = "skyjo"
+    players: int = 2
+    rules: dict[str, Any] = field(default_factory=lambda: {"preset": "official"})
+    training: dict[str, Any] = field(default_factory=dict)
+    bots: list[str] = field(default_factory=list)
+    also_evaluate: list[str] = field(default_factory=list)
+
+    def rules_for_training(self) -> dict[str, Any]:
+        """Rule set of self-play."""
+        return {**self.rules, **self.training}
+
+    def check(self) -> None:
+        """Refuses what the environment refuses: names, counts, rules."""
+        import env
+
+        require(self.name in env.games(), "game.name", f"one of {', '.join(env.games())}", self.name)
+        for key, rules in (("rules", self.rules), ("training", self.rules_for_training())):
+            try:
+                tables = env.make(self.name, 1, self.players, rules)
+            except ValueError as error:
+                raise ValueError(f"game.{key}: {error}") from None
+        for name in (*self.bots, *self.also_evaluate):
+            try:
+                tables.bot(name)
+            except ValueError as error:
+                raise ValueError(f"game.bots: {error}") from None
+
+
+@dataclass
+class ReplayConfig:
+    """What is kept to learn from.
+
+    Attributes:
+      megabytes: of memory.
+      warm_up: decisions before learning begins.
+      stratify: share of a batch drawn evenly over the phases.
+      alpha, beta: exponents of priorities and importance weights.
+      reanalyse: share of the positions learned from that are searched again with fresh weights.
+      relabel: trade places of slots at random where the game's symmetries allow it.
+    """
+
+    megabytes: float = 512.0
+    warm_up: int = 20000
+    stratify: float = 0.25
+    alpha: float = 0.5
+    beta: float = 1.0
+    reanalyse: float = 0.0
+    relabel: bool = False
+
+    def check(self) -> None:
+        """Refuses impossible values by name."""
+        require(self.megabytes > 0, "replay.megabytes", "more than 0", self.megabytes)
+        require(self.warm_up >= 1, "replay.warm_up", "1 or more", self.warm_up)
+        for name in ("stratify", "reanalyse"):
+            require(0 <= getattr(self, name) <= 1, f"replay.{name}", "0 to 1", getattr(self, name))
+        for name in ("alpha", "beta"):
+            require(getattr(self, name) >= 0, f"replay.{name}", "0 or more", getattr(self, name))
+
+
+@dataclass
+class CurriculumConfig:
+    """Games against hand-written players.
+
+    Attributes:
+      share: of all games at the start, over all bots.
+      goal: win rate (of two players) at which a bot has faded out.
+      window: games over which a win rate is taken.
+    """
+
+    share: float = 0.3
+    goal: float = 0.7
+    window: int = 100
+
+    def check(self) -> None:
+        """Refuses impossible values by name."""
+        require(0 <= self.share <= 1, "selfplay.curriculum.share", "0 to 1", self.share)
+        require(0 < self.goal <= 1, "selfplay.curriculum.goal", "more than 0, at most 1", self.goal)
+        require(self.window >= 1, "selfplay.curriculum.window", "1 or more", self.window)
+
+
+@dataclass
+class PoolConfig:
+    """Games against past versions of the network.
+
+    Attributes:
+      share: of all games.
+      every: iterations between members.
+      size: most members.
+    """
+
+    share: float = 0.3
+    every: int = 20
+    size: int = 20
+
+    def check(self) -> None:
+        """Refuses impossible values by name."""
+        require(0 <= self.share <= 1, "selfplay.pool.share", "0 to 1", self.share)
+        require(self.every >= 1, "selfplay.pool.every", "1 or more", self.every)
+        require(self.size >= 1, "selfplay.pool.size", "1 or more", self.size)
+
+
+@dataclass
+class SelfPlayConfig:
+    """Self-play.
+
+    Attributes:
+      tables: in lockstep, over all workers.
+      episodes: games per iteration.
+      simulations: per decision, as [iteration, number] pairs; empty for search.simulations throughout.
+      temperature: of the choice among visits (puct), as [iteration, number] pairs.
+      curriculum, pool: opponents other than the current network.
+    """
+
+    tables: int = 256
+    episodes: int = 32
+    simulations: list[list[int]] = field(default_factory=list)
+    temperature: list[list[float]] = field(default_factory=lambda: [[0, 1.0]])
+    curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
+    pool: PoolConfig = field(default_factory=PoolConfig)
+
+    def check(self) -> None:
+        """Refuses impossible values by name."""
+        require(self.tables >= 1, "selfplay.tables", "1 or more", self.tables)
+        require(self.episodes >= 1, "selfplay.episodes", "1 or more", self.episodes)
+        check_schedule("selfplay.simulations", self.simulations, 1)
+        check_schedule("selfplay.temperature", self.temperature, 0)
+        self.curriculum.check()
+        self.pool.check()
+        total = self.curriculum.share + self.pool.share
+        require(total <= 1, "selfplay.pool.share", f"at most {1 - self.curriculum.share:g}", self.pool.share)
+
+
+@dataclass
+class TrainConfig:
+    """The loop.
+
+    Attributes:
+      mode: "sync", self-play and learning in turn, deterministic; "async", at the same time, each on half of the
+        threads, with weights one iteration old.
+      iterations: to make.
+      minutes: after which the run ends, whatever its iteration; 0 for no limit.
+      steps: of the learner per iteration.
+      checkpoint_every: iterations.
+      keep_every: iterations whose weights are kept for good, for matched comparisons.
+    """
+
+    mode: str = "sync"
+    iterations: int = 2000
+    minutes: float = 0.0
+    steps: int = 96
+    checkpoint_every: int = 10
+    keep_every: int = 100
+
+    def check(self) -> None:
+        """Refuses impossible values by name."""
+        require(self.mode in ("sync", "async"), "train.mode", "sync or async", self.mode)
+        for name in ("iterations", "steps", "checkpoint_every", "keep_every"):
+            require(getattr(self, name) >= 1, f"train.{name}", "1 or more", getattr(self, name))
+        require(self.minutes >= 0, "train.minutes", "0 or more", self.minutes)
+
+
+@dataclass
+class RuntimeConfig:
+    """Who runs what where.
+
+    Attributes:
+      kind: "local", in this process; "ray", in actors.
+      device: of the learner: "auto" (cuda if there is one), "cpu", "cuda", "cuda:0", ...
+      threads: of torch in this process; 0 for all cores.
+      workers: ray: actors.
+      worker_cpus, worker_gpus: ray: of each actor.
+      worker_threads: ray: of torch in each actor.
+      in_flight: ray, async: results waiting or under way per actor.
+      address: ray: of a cluster, "auto" for the one this machine belongs to; "" starts one here.
+    """
+
+    kind: str = "local"
+    device: str = "auto"
+    threads: int = 0
+    workers: int = 1
+    worker_cpus: float = 1.0
+    worker_gpus: float = 0.0
+    worker_threads: int = 1
+    in_flight: int = 1
+    address: str = ""
+
+    def check(self) -> None:
+        """Refuses impossible values by name."""
+        require(self.kind in ("local", "ray"), "runtime.kind", "local or ray", self.kind)
+        for name in ("workers", "worker_threads", "in_flight"):
+            require(getattr(self, name) >= 1, f"runtime.{name}", "1 or more", getattr(self, name))
+        for name in ("threads", "worker_cpus", "worker_gpus"):
+            require(getattr(self, name) >= 0, f"runtime.{name}", "0 or more", getattr(self, name))
+        require(self.kind == "ray" or self.workers == 1, "runtime.workers", "1 with runtime=local", self.workers)
+
+
+@dataclass
+class EvaluationConfig:
+    """Games against bots during training.
+
+    Attributes:
+      every: iterations; 0 for never.
+      games: per bot, half (of two players) with seats swapped.
+      simulations: per decision; 0 for the network's policy alone.
+      seed: of the deals, which are the same every time.
+    """
+
+    every: int = 20
+    games: int = 100
+    simulations: int = 16
+    seed: int = 1_000_003
+
+    def check(self) -> None:
+        """Refuses impossible values by name."""
+        for name in ("every", "simulations", "seed"):
+            require(getattr(self, name) >= 0, f"evaluation.{name}", "0 or more", getattr(self, name))
+        require(self.games >= 1, "evaluation.games", "1 or more", self.games)
+
+
+@dataclass
+class LoggingConfig:
+    """What is shown and where.
+
+    Attributes:
+      wandb: "disabled", "offline" or "online".
+      project: of wandb.
+      display: "auto" (live in a terminal, else lines), "lines" or "none".
+    """
+
+    wandb: str = "disabled"
+    project: str = "belief-muzero"
+    display: str = "auto"
+
+    def check(self) -> None:
+        """Refuses impossible values by name."""
+        modes = ("disabled", "offline", "online")
+        require(self.wandb in modes, "logging.wandb", f"one of {', '.join(modes)}", self.wandb)
+        require(self.display in ("auto", "lines", "none"), "logging.display", "auto, lines or none", self.display)
+
+
+@dataclass
+class Config:
+    """A run.
+
+    Attributes:
+      seed: of everything.
+      run_dir: where it is kept; empty names it by the game, the variant and a hash of the configuration.
+      variant: name of the variant, as +variant=NAME sets it.
+    """
+
+    seed: int = 0
+    run_dir: str = ""
+    variant: str = "baseline"
+    game: GameConfig = field(default_factory=GameConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    selfplay: SelfPlayConfig = field(default_factory=SelfPlayConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+
+    def check(self) -> None:
+        """Refuses impossible values by name, before any work."""
+        require(0 <= self.seed < 2**63, "seed", "0 to 2**63 - 1", self.seed)
+        for part in vars(self).values():
+            if hasattr(part, "check"):
+                part.check()
+        least = self.selfplay.tables // self.runtime.workers
+        require(least >= 1, "selfplay.tables", f"at least {self.runtime.workers}, one per worker", self.selfplay.tables)
+
+
+def check_schedule(key: str, schedule: list[list[Any]], least: float) -> None:
+    """Refuses anything but pairs with rising iterations from 0 on."""
+    pairs = [list(pair) for pair in schedule]
+    good = all(len(pair) == 2 and pair[1] >= least for pair in pairs)
+    good = (
+        good and [pair[0] for pair in pairs] == sorted({pair[0] for pair in pairs}) and (not pairs or pairs[0][0] == 0)
+    )
+    require(good, key, f"[iteration, number] pairs, from iteration 0 on, numbers {least} or more", pairs)
+
+
+def scheduled(schedule: list[list[Any]], iteration: int, otherwise: Any) -> Any:
+    """The number that a schedule has reached."""
+    reached = [number for start, number in schedule if start <= iteration]
+    return reached[-1] if reached else otherwise

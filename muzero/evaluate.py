@@ -1,8 +1,8 @@
-"""Matches between two agents: every deal is played twice, with seats swapped."""
+"""Games between agents on paired deals: every deal is played once with the first agent in each seat."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,36 +12,88 @@ from scipy.stats import binomtest
 import env
 from muzero.agents import Agent, Situation
 
+Watcher = Callable[[Situation], None]  # told of every decision of the first agent
+
 
 @dataclass(frozen=True)
-class PairedGames:
-    """Games of agents a and b, [N], the two of a deal next to each other.
+class Games:
+    """Games of agent a against b in all other seats, [N], those of a deal next to each other.
 
     Attributes:
-      scores_a, scores_b: final scores, lower is better.
+      won: share of the win that a got, 0 to 1.
+      scores_a: final scores of a.
+      scores_b: mean final scores of the other seats.
       truncated: games that reached the cap on decisions.
+      decisions: made in each game, by all.
     """
 
-    scores_a: NDArray[np.int64]
-    scores_b: NDArray[np.int64]
+    won: NDArray[np.float64]
+    scores_a: NDArray[np.float64]
+    scores_b: NDArray[np.float64]
     truncated: NDArray[np.bool_]
+    decisions: NDArray[np.int64]
 
-    @property
-    def points(self) -> float:
-        """Games won by a, draws half."""
-        return float((self.scores_a < self.scores_b).sum() + (self.scores_a == self.scores_b).sum() / 2)
+    def __len__(self) -> int:
+        return len(self.won)
 
     @property
     def win_rate(self) -> float:
-        """Share of `points`."""
-        return self.points / len(self.scores_a)
+        """Mean share of the win; a draw of two is half a win."""
+        return float(self.won.mean())
 
     def wilson(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Wilson interval of the win rate; a half point counts as half a success."""
-        n = len(self.scores_a)
-        low = binomtest(int(np.floor(self.points)), n).proportion_ci(confidence, "wilson").low
-        high = binomtest(int(np.ceil(self.points)), n).proportion_ci(confidence, "wilson").high
+        """Wilson interval of the win rate; a part of a win counts towards both ends."""
+        n, points = len(self), float(self.won.sum())
+        low = binomtest(int(np.floor(points)), n).proportion_ci(confidence, "wilson").low
+        high = binomtest(int(np.ceil(points)), n).proportion_ci(confidence, "wilson").high
         return float(low), float(high)
+
+
+def against_each(
+    a: Agent,
+    opponents: Sequence[Agent],
+    deals: int,
+    *,
+    game: str,
+    players: int = 2,
+    rules: env.vector.Rules = "official",
+    seed: int = 0,
+    first_deal: int = 0,
+    threads: int = 1,
+    watch: Watcher | None = None,
+) -> list[Games]:
+    """Plays the same deals against each opponent, all at once: a large batch suits a network."""
+    each = deals * players
+    rows = np.arange(len(opponents) * each)
+    seat, rival = rows % players, rows // each
+    tables = env.make(game, len(rows), players, rules, seed, auto_reset=False, threads=threads)
+    tables.reset(deals=(first_deal + rows % each // players).tolist())
+    decisions = np.zeros(len(rows), np.int64)
+    while not tables.done.all():
+        actions = np.full(len(rows), env.SKIP, np.int64)
+        open_, mine = ~tables.done, tables.to_play == seat
+        decisions += open_
+        own = np.flatnonzero(open_ & mine)
+        if len(own):
+            situation = Situation.at(tables, own, seed)
+            actions[own] = a.act(situation)
+            if watch:
+                watch(situation)
+        for number, opponent in enumerate(opponents):
+            theirs = np.flatnonzero(open_ & ~mine & (rival == number))
+            if len(theirs):
+                actions[theirs] = opponent.act(Situation.at(tables, theirs, seed))
+        tables.step(actions)
+    best, scores = tables.ranks == 1, tables.scores.astype(np.float64)
+    own_scores = scores[rows, seat]
+    fields = (
+        best[rows, seat] / best.sum(1),
+        own_scores,
+        (scores.sum(1) - own_scores) / (players - 1),
+        tables.truncated.copy(),
+        decisions,
+    )
+    return [Games(*(field[rival == number] for field in fields)) for number in range(len(opponents))]
 
 
 def paired_games(
@@ -50,35 +102,29 @@ def paired_games(
     deals: int,
     *,
     game: str,
+    players: int = 2,
     rules: env.vector.Rules = "official",
     seed: int = 0,
     first_deal: int = 0,
     batch: int = 256,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
-) -> PairedGames:
-    """Plays deals first_deal, first_deal + 1, ... of a seed, two players, both ways.
+) -> Games:
+    """Plays deals first_deal, first_deal + 1, ... of a seed, with a in each seat in turn.
 
     Args:
       batch: games in lockstep.
       progress: called with the number of games finished.
     """
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]] = []
-    for start in range(0, deals, batch // 2):
-        count = min(batch // 2, deals - start)
-        tables = env.make(game, 2 * count, 2, rules, seed, auto_reset=False, threads=threads)
-        tables.reset(deals=[first_deal + start + i // 2 for i in range(2 * count)])
-        seat_of_a = np.arange(2 * count) % 2
-        while not tables.done.all():
-            actions = np.full(2 * count, env.SKIP, np.int64)
-            for agent, seat in ((a, seat_of_a), (b, 1 - seat_of_a)):
-                rows = np.flatnonzero(~tables.done & (tables.to_play == seat))
-                if len(rows):
-                    actions[rows] = agent.act(Situation.at(tables, rows, seed))
-            tables.step(actions)
-        row = np.arange(2 * count)
-        scores = tables.scores.astype(np.int64)
-        parts.append((scores[row, seat_of_a], scores[row, 1 - seat_of_a], tables.truncated.copy()))
+    parts: list[Games] = []
+    at_once = max(1, batch // players)
+    for start in range(0, deals, at_once):
+        count = min(at_once, deals - start)
+        deal = first_deal + start
+        (part,) = against_each(
+            a, [b], count, game=game, players=players, rules=rules, seed=seed, first_deal=deal, threads=threads
+        )
+        parts.append(part)
         if progress:
-            progress(2 * (start + count))
-    return PairedGames(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+            progress(players * (start + count))
+    return Games(*(np.concatenate(list(column)) for column in zip(*(vars(p).values() for p in parts), strict=True)))

@@ -404,6 +404,35 @@ class SlotPolicy(nn.Module):
         return kinds + (scores * self.present).sum(-1)
 
 
+class SlotDecoder(nn.Module):
+    """Reads the fields of each slot's token back from its vector, so that the dynamics learn what is to be seen."""
+
+    columns: Tensor
+
+    def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
+        super().__init__()
+        # Of the first slot group's fields: those that do not just name the slot.
+        groups = [g for g in spec.groups if g.slots]
+        same = all(g.vocabulary == groups[0].vocabulary and g.place == groups[0].place for g in groups)
+        assert same, [g.name for g in groups]
+        fields = [f for f, place in enumerate(groups[0].place) if not place]
+        self.vocabulary = [groups[0].vocabulary[f] for f in fields]
+        rows = [[g.offset + t * len(g.vocabulary) + f for f in fields] for g in groups for t in range(g.count)]
+        columns = torch.tensor(rows)[torch.from_numpy(block_order(spec))]
+        self.register_buffer("columns", columns, persistent=False)  # (S, fields) of an observation row
+        self.head = nn.Linear(config.slot_dim, sum(self.vocabulary))
+
+    def forward(self, slots: Tensor, obs: Tensor) -> Tensor:
+        """slots [B, S, D], obs [B, W] in the same frame -> cross entropy [B]"""
+        logits = self.head(slots).float().split(self.vocabulary, -1)
+        seen = obs[:, self.columns].long()  # (B, S, fields)
+        losses = [
+            F.cross_entropy(field.flatten(0, 1), seen[..., f].flatten(), reduction="none").view(seen.shape[:2])
+            for f, field in enumerate(logits)
+        ]
+        return torch.stack(losses).sum(0).mean(1)
+
+
 class Prediction(NamedTuple):
     """What the network says of a latent, seats in its frame.
 
@@ -447,6 +476,7 @@ class Network(nn.Module):
         self.value = head(config.value_bins * (1 if config.ego else P))
         self.winner = head(P) if config.outcome else None
         self.rank = head(P * P) if config.outcome else None
+        self.decoder = SlotDecoder(spec, config) if not flat and spec.num_slots else None
         self.support = Support(config.value_min, config.value_max, config.value_bins)
         self.register_buffer("seats", torch.arange(P), persistent=False)
 
@@ -478,6 +508,11 @@ class Network(nn.Module):
             rank = self.rank(features).unflatten(-1, (P, P))
         value = self.value(features).reshape(len(latent), P, -1)
         return Prediction(self.policy(slots, own), value, winner, rank)
+
+    def reconstruction_loss(self, latent: Tensor, obs: Tensor) -> Tensor:
+        """latent [B, L], obs [B, W] of the mover there -> cross entropy of what is to be seen in its slots, [B]."""
+        assert self.decoder is not None
+        return self.decoder(self.trunk.split(latent)[0], obs)  # type: ignore[no-any-return]
 
     def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """Next latent and reward logits [B, P, N], seats in the frame of the latent given."""
@@ -571,7 +606,7 @@ def main() -> None:
     parser.add_argument("--players", type=int, default=2)
     options = parser.parse_args()
     spec = GameSpec.of(options.game, options.players)
-    parts = ("representation", "dynamics", "condition", "trunk", "policy", "value", "winner", "rank")
+    parts = ("representation", "dynamics", "condition", "trunk", "policy", "value", "winner", "rank", "decoder")
     print(f"{options.game}, {options.players} players: parameters\n")
     print(f"{'model':8}{'variant':12}{'latent':>14}" + "".join(f"{part:>16}" for part in (*parts, "total")))
     for model in ("tiny", "small", "paper"):

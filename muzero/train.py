@@ -1,18 +1,391 @@
-"""Entry point of training: `python -m muzero.train`."""
+"""Training: self-play, replay, learner, evaluation, checkpoints, in one loop.
 
-import argparse
+    python -m muzero.train +variant=belief
+    python -m muzero.train +variant=belief preset=paper runtime=ray runtime.workers=8
+    python -m muzero.train --multirun +variant=baseline,belief seed=0,1,2
+    python -m muzero.train --help
 
-STATUS = """\
-Training is not implemented yet.
-What works today: the Skyjo environment and its bots, in Python as env.make("skyjo") and at the terminal with
-`python -m env.play skyjo`; networks and search (`python -m muzero.networks` prints their sizes);
-experiments/skyjo_thresholds.py, experiments/simulator_vs_bots.py; experiments/bench_*.py."""
+Running the same command again resumes. SIGTERM, SIGUSR1 and Ctrl-C save and exit with code 75, which asks a scheduler
+to start the command again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import hydra
+import numpy as np
+import torch
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from muzero import checkpoint, metrics
+from muzero.agents import Searcher
+from muzero.bot_evaluation import evaluate_bots
+from muzero.checkpoint import EXIT_REQUEUE, Interruption, RunDirectory
+from muzero.config import Config, SearchConfig, scheduled
+from muzero.learner import DivergedError, Learner
+from muzero.networks import Network
+from muzero.opponents import Curriculum, Mixture, Pool
+from muzero.replay import Replay
+from muzero.runtime import make_runtime, pick_device
+from muzero.search import Planner
+from muzero.selfplay import Orders, Played
+from muzero.spec import GameSpec
+
+CHANGEABLE = ("logging", "runtime", "run_dir", "train.iterations", "train.minutes", "train.checkpoint_every")
+EXIT_BAD_INPUT, EXIT_DIVERGED = 2, 3
+
+ConfigStore.instance().store(name="schema", node=Config)
 
 
-def main() -> None:
-    """Say what exists so far."""
-    argparse.ArgumentParser(prog="python -m muzero.train", description=STATUS).parse_args()
-    print(STATUS)
+class Trainer:
+    """A run."""
+
+    def __init__(self, config: Config, run: RunDirectory) -> None:
+        self.config, self.run = config, run
+        self.threads = config.runtime.threads or os.cpu_count() or 1
+        self.beside = config.train.mode == "async" and config.runtime.kind == "local"
+        if self.beside:  # self-play has the other half
+            self.threads = max(1, self.threads // 2)
+        torch.set_num_threads(self.threads)
+        self.device = pick_device(config.runtime.device)
+        torch.manual_seed(config.seed)
+        self.spec = GameSpec.of(config.game.name, config.game.players)
+        self.network = Network(self.spec, config.model).to(self.device)
+        self.learner = Learner(self.network, config.learner)
+        self.replay = Replay(
+            num_players=self.spec.num_players,
+            width=self.spec.width,
+            num_actions=self.spec.num_actions,
+            num_phases=len(self.spec.phase_table.possible),
+            budget_bytes=int(config.replay.megabytes * 2**20),
+            unroll=config.learner.unroll,
+            steps=config.learner.td_steps,
+            discount=config.search.discount,
+            frame=self.network.frame,
+            stratify=config.replay.stratify,
+            alpha=config.replay.alpha,
+            beta=config.replay.beta,
+        )
+        self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots, config.game.players)
+        self.pool = Pool(config.selfplay.pool)
+        self.rng = np.random.default_rng(config.seed)
+        self.iteration = 0  # made
+        self.games = 0
+        self.elapsed = 0.0  # seconds, of earlier processes too
+        self.runtime = make_runtime(config)
+        self.saved: Path | None = None
+        found = checkpoint.load_latest(run.path)
+        if found:
+            self._resume(found)
+        self.metrics = metrics.Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)
+        self._reanalyser: Planner | None = None
+        self._judge: Searcher | None = None
+
+    # ---- the loop ----------------------------------------------------------------------------------------------
+
+    def train(self) -> int:
+        """Goes on to the end; returns the exit code."""
+        config, train = self.config, self.config.train
+        wandb = metrics.Wandb(
+            self.run.path,
+            config.logging.wandb,
+            project=config.logging.project,
+            config=self.run.config,
+            group=config.variant,
+        )
+        console = Console(quiet=config.logging.display == "none", force_terminal=_terminal(config.logging.display))
+        started = time.monotonic() - self.elapsed
+        with (
+            Interruption() as interruption,
+            metrics.Display(train.iterations, start=self.iteration, console=console) as d,
+        ):
+            try:
+                if self.beside and not self._finished():
+                    self._request()
+                while not self._finished():
+                    record, timings = self._iterate()
+                    self.elapsed = time.monotonic() - started
+                    timings["elapsed"] = self.elapsed
+                    self.metrics.log(record, timings)
+                    wandb.log(record, timings)
+                    d.update(record, timings)
+                    last = self._finished() or interruption.requested
+                    if last or self._due(train.checkpoint_every) or self.pool.wants(self.iteration):
+                        self.save()
+                    if interruption.requested:
+                        name = interruption.signal.name if interruption.signal else ""
+                        console.print(f"{name}: saved {self.saved}; run the same command to go on")
+                        return EXIT_REQUEUE
+            except DivergedError as error:
+                kept = self.saved or "none: there was no checkpoint yet"
+                print(f"error: {error}\nlast good checkpoint: {kept}", file=sys.stderr)
+                return EXIT_DIVERGED
+            finally:
+                wandb.close()
+                self.metrics.close()
+                self.runtime.close()
+        return 0
+
+    def _finished(self) -> bool:
+        minutes = self.config.train.minutes
+        return self.iteration >= self.config.train.iterations or (0 < minutes * 60 <= self.elapsed)
+
+    def _due(self, every: int) -> bool:
+        return every > 0 and self.iteration % every == 0
+
+    def _iterate(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """One iteration: games, then steps; beside each other in async mode."""
+        started = time.perf_counter()
+        if not self.beside:
+            self._request()
+        played = self.runtime.gather()
+        waited = time.perf_counter() - started
+        self._take_in(played)
+        if self.beside:
+            self._request()
+        learning = time.perf_counter()
+        losses = self._learn()
+        learned = time.perf_counter() - learning
+        self.iteration += 1
+        record: dict[str, Any] = {"iteration": self.iteration, "losses": losses, "diagnostics": self._diagnose(played)}
+        judging = time.perf_counter()
+        if self._due(self.config.evaluation.every) or (self.config.evaluation.every and self._finished()):
+            record |= evaluate_bots(self._evaluator(), self.config)
+        now = time.perf_counter()
+        timings = self._timings(played, now - started, waited, learned)
+        timings["seconds"]["evaluation"] = now - judging
+        if self.pool.wants(self.iteration):
+            self.pool.add(self.iteration)
+        return record, timings
+
+    def _request(self) -> None:
+        c = self.config
+        member = self.pool.draw(self.rng)
+        rival = None
+        if member is not None:
+            kept = checkpoint.load_weights(self.run.path / checkpoint.CHECKPOINTS / f"{member:06d}")
+            rival = kept.ema or kept.weights
+        orders = Orders(
+            version=self.iteration,
+            episodes=c.selfplay.episodes,
+            simulations=int(scheduled(c.selfplay.simulations, self.iteration, c.search.simulations)),
+            temperature=float(scheduled(c.selfplay.temperature, self.iteration, 1.0)),
+            mixture=Mixture(c.selfplay.pool.share if rival else 0.0, self.curriculum.shares()),
+        )
+        self.runtime.request(orders, self.learner.playing_weights(), rival)
+
+    def _take_in(self, played: list[Played]) -> None:
+        for part in played:
+            for episode, opponent, points in zip(part.episodes, part.opponents, part.points, strict=True):
+                self.replay.add(episode)
+                self.games += 1
+                if opponent >= 0:
+                    self.curriculum.note(opponent, points)
+
+    def _learn(self) -> dict[str, float]:
+        c = self.config
+        if not self.replay.ready(c.replay.warm_up):
+            return {}
+        if c.replay.reanalyse:
+            self._reanalyse(round(c.replay.reanalyse * c.train.steps * c.learner.batch))
+        for _ in range(c.train.steps):
+            batch = self.replay.sample(c.learner.batch, self.rng)
+            priority = self.learner.step(batch, self.iteration)
+            if c.replay.alpha > 0:
+                self.replay.update(batch.index, batch.stamp, priority)
+        return self.learner.report()
+
+    def _reanalyse(self, count: int) -> None:
+        """Searches stored positions again."""
+        if self._reanalyser is None:
+            self._reanalyser = Planner(self.network, self._search(self.config.search.simulations), 256)
+        self.network.eval()
+        for start in range(0, count, 256):
+            p = self.replay.sample_positions(min(256, count - start), self.rng)
+            keys = self.rng.integers(0, 2**63, len(p.obs)).astype(np.uint64)
+            plan = self._reanalyser.plan(p.obs, p.legal, p.phase, keys)
+            P = self.spec.num_players
+            values = np.full((len(p.obs), P), np.nan, np.float32)
+            seats = (p.to_play[:, None] + np.arange(plan.values.shape[1])) % P
+            values[np.arange(len(p.obs))[:, None], seats] = plan.values
+            self.replay.refresh(p.index, p.stamp, plan.policy, values)
+
+    def _search(self, simulations: int) -> SearchConfig:
+        """For searches in this process."""
+        return replace(self.config.search, simulations=simulations)
+
+    def _evaluator(self) -> Searcher:
+        """The network that plays, with greedy search."""
+        e = self.config.evaluation
+        if self._judge is None:
+            network = Network(self.spec, self.config.model).to(self.device).eval()
+            self._judge = Searcher(network, self._search(e.simulations), self.config.selfplay.tables, name="agent")
+        self._judge.planner.network.load_state_dict(self.learner.playing_weights())
+        return self._judge
+
+    # ---- what is reported --------------------------------------------------------------------------------------
+
+    def _diagnose(self, played: list[Played]) -> dict[str, Any]:
+        episodes = [episode for part in played for episode in part.episodes]
+        lengths = [len(episode) for episode in episodes]
+        met = {
+            f"win_rate_{name}": rate
+            for name, rate, games in zip(
+                self.curriculum.bots, self.curriculum.rates, self.curriculum.games, strict=True
+            )
+            if games
+        }
+        entropy = [
+            -(e.policy[e.has_policy] * np.log(e.policy[e.has_policy] + 1e-9)).sum(1).mean()
+            for e in episodes
+            if e.has_policy.any()
+        ]
+        return {
+            "games": self.games,
+            "steps": self.learner.steps,
+            "learning_rate": self.learner.learning_rate(),
+            "replay_fill": self.replay.fill,
+            "replay_decisions": len(self.replay),
+            "episode_length": float(np.mean(lengths)),
+            "truncated": float(np.mean([episode.truncated for episode in episodes])),
+            "policy_entropy": float(np.mean(entropy)) if entropy else None,
+            "bot_share": sum(self.curriculum.shares()),
+            "pool": len(self.pool.members),
+            **met,
+        }
+
+    def _timings(self, played: list[Played], whole: float, waited: float, learned: float) -> dict[str, Any]:
+        decisions = sum(part.decisions for part in played)
+        simulations = sum(part.clock.simulations for part in played)
+        playing = sum(part.seconds for part in played)
+        # Lanes and actors work side by side: their clocks are scaled to the time that passed.
+        clocks = {
+            "env": sum(part.env_seconds for part in played),
+            "tree": sum(part.clock.tree for part in played),
+            "network": sum(part.clock.network + part.clock.encoder for part in played),
+        }
+        lanes = max(1.0, (clocks["tree"] + clocks["network"]) / max(playing - clocks["env"], 1e-9))
+        seconds = {"env": clocks["env"], "tree": clocks["tree"] / lanes, "network": clocks["network"] / lanes}
+        scale = 1.0 if not self.beside else 0.0  # beside the learner it costs no time of its own, only waiting does
+        spent = {name: value * scale for name, value in seconds.items()} if not self.beside else {"waiting": waited}
+        spent["learner"] = learned
+        return {
+            "speed": {
+                "games": sum(len(part.episodes) for part in played) / whole,
+                "decisions": decisions / whole,
+                "simulations": simulations / whole,
+                "steps": (self.config.train.steps if self.learner.steps else 0) / whole,
+            },
+            "selfplay": {"seconds": playing, "decisions_per_s": decisions / max(playing, 1e-9), **seconds},
+            "seconds": spent,
+            "iteration_seconds": whole,
+        }
+
+    # ---- checkpoints -------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Writes a checkpoint."""
+        c = self.config
+        tensors: dict[str, Mapping[str, torch.Tensor]] = {
+            "weights": {n: p.detach().cpu() for n, p in self.network.named_parameters()}
+        }
+        memory, optimizer = checkpoint.optimizer_state(self.learner.optimizer, self.network)
+        tensors["optimizer"] = {name: tensor.cpu() for name, tensor in memory.items()}
+        if self.learner.ema is not None:
+            tensors["ema"] = {name: tensor.cpu() for name, tensor in self.learner.ema.items()}
+        state = {
+            "optimizer": optimizer,
+            "steps": self.learner.steps,
+            "games": self.games,
+            "elapsed": self.elapsed,
+            "curriculum": self.curriculum.state(),
+            "pool": self.pool.members,
+            "rng": checkpoint.rng_to_json(self.rng),
+            "metrics_offset": self.metrics.offset,
+        }
+        agent = {
+            "game": c.game.name,
+            "players": c.game.players,
+            "rules": c.game.rules,
+            "variant": c.variant,
+            "model": asdict(c.model),
+            "search": asdict(c.search),
+        }
+        kept = {i for i in range(0, self.iteration + 1, c.train.keep_every)} | set(self.pool.members)
+        self.saved = checkpoint.save(
+            self.run.path,
+            self.iteration,
+            tensors=tensors,
+            arrays={"replay": self.replay.state(), "selfplay": self.runtime.state()},
+            state=state,
+            agent=agent,
+            permanent=kept,
+        )
+
+    def _resume(self, found: checkpoint.Checkpoint) -> None:
+        state = found.state
+        self.network.load_state_dict(found.tensors["weights"])
+        checkpoint.restore_optimizer(
+            self.learner.optimizer, self.network, found.tensors["optimizer"], state["optimizer"]
+        )
+        if self.learner.ema is not None:
+            self.learner.load_ema(found.tensors["ema"])
+        self.learner.steps = int(state["steps"])
+        self.replay.load(found.arrays["replay"])
+        self.games, self.elapsed = int(state["games"]), float(state["elapsed"])
+        self.curriculum.load(state["curriculum"])
+        self.pool.members = [int(member) for member in state["pool"]]
+        self.rng = checkpoint.rng_from_json(state["rng"])
+        self.iteration, self.saved = found.iteration, found.path
+        self.runtime.load(found.arrays["selfplay"], self.games)
+
+
+def _terminal(display: str) -> bool | None:
+    return None if display == "auto" else False
+
+
+def read_config(raw: DictConfig) -> Config:
+    """A checked configuration from what Hydra composed."""
+    config = OmegaConf.to_object(raw)
+    assert isinstance(config, Config)
+    config.check()
+    return config
+
+
+def run_directory(config: Config) -> Path:
+    """The directory that the user named, or one named by the configuration."""
+    if config.run_dir:
+        return Path(config.run_dir)
+    name = f"{config.game.name}-{config.variant}-{checkpoint.config_hash(asdict(config), CHANGEABLE)}"
+    return Path("runs") / name
+
+
+def train(config: Config) -> int:
+    """Trains, or goes on; returns the exit code."""
+    with checkpoint.open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
+        print(f"{'resuming' if run.resumed else 'training'} {config.variant} in {run.path}", flush=True)
+        return Trainer(config, run).train()
+
+
+@hydra.main(version_base="1.3", config_path="pkg://conf", config_name="config")
+def main(raw: DictConfig) -> None:
+    """Entry point of `python -m muzero.train`."""
+    try:
+        code = train(read_config(raw))
+    except (ValueError, checkpoint.RunLocked) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(EXIT_BAD_INPUT)
+    if code:
+        sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,93 @@
+"""How an agent in training does against hand-written players, and how honest its winner head is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from muzero.agents import Bot, Searcher, Situation
+from muzero.config import Config
+from muzero.evaluate import Games, against_each
+from muzero.networks import Network
+
+_EVERY = 8  # of so many decisions the winner head judges one
+BINS = 10
+
+
+class WinnerCheck:
+    """Keeps what the winner head says at the agent's decisions, to compare it with who won."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.rows: list[NDArray[np.int64]] = []
+        self.chances: list[NDArray[np.float32]] = []
+
+    @torch.inference_mode()
+    def __call__(self, situation: Situation) -> None:
+        """Asks the head about some of the decisions."""
+        chosen = slice(0, len(situation.rows), _EVERY)
+        device = next(self.network.parameters()).device
+        latent = self.network.represent(torch.from_numpy(situation.obs[chosen]).to(device))
+        said = self.network.predict(latent, torch.zeros(len(latent), dtype=torch.int64, device=device))
+        assert said.winner is not None
+        self.rows.append(situation.rows[chosen])
+        self.chances.append(said.winner[:, 0].float().softmax(-1)[:, 0].cpu().numpy())
+
+    def report(self, won: NDArray[np.float64]) -> dict[str, Any]:
+        """won [N] shares of the win by row."""
+        chance, outcome = np.concatenate(self.chances), won[np.concatenate(self.rows)]
+        place = np.minimum((chance * BINS).astype(int), BINS - 1)
+        count = np.bincount(place, minlength=BINS)
+        full = count > 0
+        mean = [np.bincount(place, numbers, BINS)[full] / count[full] for numbers in (chance, outcome)]
+        return {
+            "brier": float(np.mean((chance - outcome) ** 2)),
+            "brier_of_the_mean": float(outcome.mean() * (1 - outcome.mean())),
+            "reliability": {"predicted": mean[0].tolist(), "won": mean[1].tolist(), "count": count[full].tolist()},
+        }
+
+
+def summary(games: Games) -> dict[str, float]:
+    """Figures of one opponent."""
+    low, high = games.wilson()
+    return {
+        "win_rate": games.win_rate,
+        "wilson_low": low,
+        "wilson_high": high,
+        "games": len(games),
+        "score_difference": float((games.scores_b - games.scores_a).mean()),
+        "score": float(games.scores_a.mean()),
+        "length": float(games.decisions.mean()),
+        "truncated": float(games.truncated.mean()),
+    }
+
+
+def evaluate_bots(agent: Searcher, config: Config) -> dict[str, Any]:
+    """Plays every bot of the configuration on paired deals; returns groups of a metrics record.
+
+    `mean_win_rate` is over the curriculum's bots.
+    """
+    names = [*config.game.bots, *config.game.also_evaluate]
+    players = config.game.players
+    watch = WinnerCheck(agent.planner.network) if config.model.outcome else None
+    results = against_each(
+        agent,
+        [Bot(name) for name in names],
+        max(1, config.evaluation.games // players),
+        game=config.game.name,
+        players=players,
+        rules=config.game.rules,
+        seed=config.evaluation.seed,
+        watch=watch,
+    )
+    figures = {name: summary(games) for name, games in zip(names, results, strict=True)}
+    out: dict[str, Any] = {
+        "evaluation": figures,
+        "mean_win_rate": float(np.mean([figures[name]["win_rate"] for name in config.game.bots])),
+    }
+    if watch:
+        out["calibration"] = watch.report(np.concatenate([games.won for games in results]))
+    return out

@@ -1,0 +1,218 @@
+"""The loss and the optimiser's step.
+
+Shapes: B windows, K steps of a window after its first position, P players, A actions, E egos, N bins, W numbers in an
+observation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from muzero.config import LearnerConfig
+from muzero.networks import Network
+from muzero.replay import Batch
+
+LOSSES = ("policy", "value", "reward", "winner", "rank", "reconstruction")
+_COMPILED_KINDS = 64
+_RECONSTRUCTED = 4  # one window of so many is read back: enough, and it would cost the most
+_UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
+
+
+class DivergedError(RuntimeError):
+    """The loss is not a number, infinite, or has exploded."""
+
+
+def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """[..., N] logits and distributions -> [...]"""
+    return -(target * logits.float().log_softmax(-1)).sum(-1)
+
+
+def turned(target: Tensor, egos: int) -> Tensor:
+    """target [B, P, ...] by seat from the frame's first on -> [B, E, P, ...], from each ego's seat on."""
+    return torch.stack([target.roll(-ego, 1) for ego in range(egos)], 1)
+
+
+def window_losses(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """What each window costs.
+
+    The first position counts fully, the K unrolled ones 1 / K each, and the dynamics pass half of the gradient on. All
+    positions of all windows are judged in one go.
+
+    Args:
+      batch: fields of a `Batch`.
+
+    Returns:
+      losses [len(LOSSES), B]; values [B], what the network thinks the player to move gets at the first position.
+    """
+    B, K = batch["actions"].shape
+    latent = network.represent(batch["obs"][:, 0])
+    latents, rewards = [latent], []
+    for k in range(K):
+        latent = latent * _UNROLL_GRADIENT + latent.detach() * (1 - _UNROLL_GRADIENT)
+        latent, reward = network.step(latent, batch["actions"][:, k], batch["shifts"][:, k])
+        latents.append(latent)
+        rewards.append(reward)
+    unrolled = torch.stack(latents, 1)  # (B, K+1, L)
+    said = network.predict(unrolled.flatten(0, 1), batch["to_play"].flatten())
+    share = torch.full((K + 1,), 1.0 / K, device=latent.device)
+    share[0] = 1.0
+
+    def over_windows(losses: Tensor, mask: Tensor) -> Tensor:
+        """[B (K+1)] or [B, K+1] -> [B]"""
+        return (losses.view(B, K + 1) * mask * share).sum(1)
+
+    returns = network.support.two_hot(batch["value"]).flatten(0, 1)
+    paid = network.support.two_hot(batch["reward"])  # (B, K, P, N)
+    nothing = torch.zeros(B, device=latent.device)
+    totals = dict.fromkeys(LOSSES, nothing)
+    totals["policy"] = over_windows(cross_entropy(said.policy, batch["policy"].flatten(0, 1)), batch["policy_mask"])
+    totals["value"] = over_windows(cross_entropy(said.value, returns).mean(1), batch["value_mask"])
+    reward = cross_entropy(torch.stack(rewards, 1), paid).mean(2)
+    totals["reward"] = (reward * batch["reward_mask"]).sum(1) / K
+    if said.winner is not None and said.rank is not None:
+        egos = said.winner.shape[1]
+        winner = cross_entropy(said.winner, turned(batch["winner"].flatten(0, 1), egos)).mean(1)
+        rank = cross_entropy(said.rank, turned(batch["rank"].flatten(0, 1), egos)).mean((1, 2))
+        totals["winner"] = over_windows(winner, batch["outcome_mask"])
+        totals["rank"] = over_windows(rank, batch["outcome_mask"])
+    if network.decoder is not None:
+        few = -(-B // _RECONSTRUCTED)
+        seen = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
+        losses = (seen.view(few, K + 1) * batch["live"][:few] * share).sum(1) * (B / few)
+        totals["reconstruction"] = F.pad(losses, (0, B - few))
+    value = network.support.expectation(said.value.detach().unflatten(0, (B, K + 1))[:, 0, 0])
+    return torch.stack([totals[name] for name in LOSSES]), value
+
+
+@cache
+def _compiled_losses() -> Callable[[Network, dict[str, Tensor]], tuple[Tensor, Tensor]]:
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
+    return torch.compile(window_losses, dynamic=False)
+
+
+class Learner:
+    """Owns the optimiser of a network.
+
+    Args:
+      network: to train, on the device it is to be trained on.
+      config: of the learner.
+    """
+
+    def __init__(self, network: Network, config: LearnerConfig) -> None:
+        config.check()
+        self.network, self.config = network, config
+        self.device = next(network.parameters()).device
+        decayed = [p for p in network.parameters() if p.ndim > 1]
+        others = [p for p in network.parameters() if p.ndim <= 1]
+        groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, lr=config.lr, fused=True)
+        self.steps = 0
+        self._ema = {name: p.detach().clone() for name, p in network.named_parameters()} if config.ema else None
+        self._sums = torch.zeros(len(LOSSES) + 3, device=self.device)  # losses, total, gradient norm, value error
+        self._summed = 0
+
+    def weights(self, iteration: int) -> dict[str, float]:
+        """Of each loss; those of the outcome heads ramp up."""
+        c = self.config
+        ramp = min(1.0, iteration / c.ramp_iterations) if c.ramp_iterations else 1.0
+        return {
+            "policy": 1.0,
+            "value": c.value_weight,
+            "reward": c.reward_weight,
+            "winner": c.winner_weight[0] + ramp * (c.winner_weight[1] - c.winner_weight[0]),
+            "rank": c.rank_weight[0] + ramp * (c.rank_weight[1] - c.rank_weight[0]),
+            "reconstruction": c.reconstruction_weight,
+        }
+
+    def learning_rate(self) -> float:
+        """At the next step: a linear warm-up, then constant, or a cosine to a tenth over `decay_steps`."""
+        c = self.config
+        rate = c.lr * min(1.0, (self.steps + 1) / c.warm_up_steps) if c.warm_up_steps else c.lr
+        if c.decay_steps:
+            done = min(1.0, self.steps / c.decay_steps)
+            rate *= 0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2
+        return rate
+
+    def load(self, batch: Batch) -> dict[str, Tensor]:
+        """A batch on the device; only what the losses need."""
+        out = {}
+        for field in fields(batch):
+            if field.name in ("index", "stamp"):
+                continue
+            tensor = torch.from_numpy(getattr(batch, field.name))
+            if self.device.type == "cuda":
+                tensor = tensor.pin_memory()
+            out[field.name] = tensor.to(self.device, non_blocking=True)
+        return out
+
+    def step(self, batch: Batch, iteration: int) -> NDArray[np.float32]:
+        """One step; returns new priorities [B], how far the value at each window's first position was off."""
+        config = self.config
+        loaded = self.load(batch)
+        self.network.train()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate()
+        losses_of = _compiled_losses() if config.compile else window_losses
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bf16):
+            losses, value = losses_of(self.network, loaded)
+        names = self.weights(iteration)
+        weight = torch.tensor([names[name] for name in LOSSES], device=self.device)
+        means = (losses * loaded["weights"]).mean(1)
+        total = (means * weight).sum()
+        self.optimizer.zero_grad(set_to_none=True)
+        total.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
+        self.optimizer.step()
+        self.steps += 1
+        if self._ema is not None:
+            self._update_ema()
+        error = (value - loaded["value"][:, 0, 0]).abs()
+        self._sums += torch.cat([means.detach(), torch.stack([total.detach(), norm, error.mean()])])
+        self._summed += 1
+        return error.cpu().numpy()
+
+    def report(self) -> dict[str, float]:
+        """Means over the steps since the last report. An error if they show that training has broken down."""
+        sums = (self._sums / max(1, self._summed)).tolist()
+        self._sums.zero_()
+        self._summed = 0
+        out = dict(zip((*LOSSES, "total", "gradient", "value_error"), sums, strict=True))
+        broken = {name: number for name, number in out.items() if not math.isfinite(number)}
+        if not broken and out["total"] > self.config.largest_loss:
+            broken = {"total": out["total"]}
+        if broken:
+            raise DivergedError(
+                f"after {self.steps} steps the loss is {broken}; expected finite numbers and a total of at most "
+                f"learner.largest_loss={self.config.largest_loss:g}"
+            )
+        return out
+
+    @torch.no_grad()
+    def _update_ema(self) -> None:
+        assert self._ema is not None
+        averages, now = list(self._ema.values()), [p.detach() for p in self.network.parameters()]
+        torch._foreach_lerp_(averages, now, 1 - self.config.ema)
+
+    @property
+    def ema(self) -> dict[str, Tensor] | None:
+        """Running average of the weights, if there is one."""
+        return self._ema
+
+    def load_ema(self, weights: dict[str, Tensor]) -> None:
+        """Puts a saved average in place."""
+        assert self._ema is not None
+        for name, tensor in self._ema.items():
+            tensor.copy_(weights[name])
+
+    def playing_weights(self) -> dict[str, Tensor]:
+        """What self-play and evaluation use: the average if there is one."""
+        return self._ema if self._ema is not None else {n: p.detach() for n, p in self.network.named_parameters()}

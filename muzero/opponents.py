@@ -1,0 +1,99 @@
+"""Who sits at the table in self-play: the current network, hand-written players while they are worth playing, and past
+versions of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muzero.config import CurriculumConfig, PoolConfig
+
+SELF, RIVAL = -1, -2  # kinds of opponent; 0, 1, ... are the curriculum's bots
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """How often each kind of opponent is met: probabilities of the rival and of each bot; the rest is self-play."""
+
+    rival: float
+    bots: tuple[float, ...]
+
+    def draw(self, key: Sequence[int]) -> int:
+        """A kind of opponent, named by the key."""
+        point = float(np.random.default_rng(list(key)).random())
+        for kind, share in zip((RIVAL, *range(len(self.bots))), (self.rival, *self.bots), strict=True):
+            if point < share:
+                return kind
+            point -= share
+        return SELF
+
+
+class Curriculum:
+    """Bots to train against. Each fades as the win rate against it is met.
+
+    Args:
+      config: share of games, the goal, and how fast the running win rates forget.
+      bots: names.
+      players: at a table; the agent's fair share of wins is 1 / players.
+    """
+
+    def __init__(self, config: CurriculumConfig, bots: Sequence[str], players: int) -> None:
+        self.config, self.bots = config, tuple(bots)
+        self.rates = [0.0] * len(self.bots)
+        self.games = [0] * len(self.bots)
+        self.goal = config.goal * 2 / players  # the goal is stated for two players
+
+    def note(self, bot: int, points: float) -> None:
+        """A game against a bot was played for a share of the win, 0 to 1."""
+        self.games[bot] += 1
+        weight = max(1 / self.games[bot], 1 / self.config.window)
+        self.rates[bot] += weight * (points - self.rates[bot])
+
+    def shares(self) -> tuple[float, ...]:
+        """Probability that a new game is against each bot."""
+        if not self.bots:
+            return ()
+        each = self.config.share / len(self.bots)
+        return tuple(each * self._need(bot) for bot in range(len(self.bots)))
+
+    def _need(self, bot: int) -> float:
+        """1 far below the goal, falling to 0 at it."""
+        if self.games[bot] < self.config.window:
+            return 1.0
+        return float(np.clip((self.goal - self.rates[bot]) / self.goal * 4, 0.0, 1.0))
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {"bots": list(self.bots), "rates": self.rates, "games": self.games}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continues from a checkpoint."""
+        if state["bots"] != list(self.bots):
+            raise ValueError(f"curriculum: the checkpoint has the bots {state['bots']}, expected {list(self.bots)}")
+        self.rates, self.games = list(state["rates"]), list(state["games"])
+
+
+class Pool:
+    """Iterations whose weights are kept as opponents; the weights themselves lie in the run directory."""
+
+    def __init__(self, config: PoolConfig) -> None:
+        self.config = config
+        self.members: list[int] = []
+
+    def wants(self, iteration: int) -> bool:
+        """Whether the weights after so many iterations become a member."""
+        return self.config.share > 0 and iteration > 0 and iteration % self.config.every == 0
+
+    def add(self, iteration: int) -> None:
+        """Takes a member in; if there are too many, every second of the older half leaves, so that the ages spread."""
+        self.members.append(iteration)
+        if len(self.members) > self.config.size:
+            old = len(self.members) // 2
+            self.members = self.members[:old:2] + self.members[old:]
+
+    def draw(self, rng: np.random.Generator) -> int | None:
+        """A member, uniformly; None if there are none yet."""
+        return int(rng.choice(self.members)) if self.members else None

@@ -1,0 +1,240 @@
+"""Who runs the self-play workers, and how weights reach them.
+
+`local` runs one worker in this process, in turn with the learner or beside it in a thread. `ray` runs actors, on one
+machine or a cluster; weights go through the object store once per version, and an actor that dies is replaced.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from muzero.config import Config, require
+from muzero.selfplay import Orders, Played, SelfPlay
+
+Weights = Mapping[str, Tensor]
+_GENERATION = 1 << 32  # games between the deals of an actor and of the one that replaces it
+
+
+class Runtime(Protocol):
+    """Runs self-play."""
+
+    def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
+        """Asks for games; at most `runtime.in_flight` requests are under way."""
+        ...
+
+    def gather(self) -> list[Played]:
+        """Waits for games that were asked for: in sync mode all of them, in async mode at least some."""
+        ...
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Games under way, for a checkpoint; call it when nothing is being played."""
+        ...
+
+    def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
+        """Continues from a checkpoint; without the games under way, with deals that were not among `games` games."""
+        ...
+
+    def close(self) -> None:
+        """Stops the workers."""
+        ...
+
+
+def make_runtime(config: Config) -> Runtime:
+    """The one that the configuration names."""
+    return Local(config) if config.runtime.kind == "local" else RayRuntime(config)
+
+
+def pick_device(name: str) -> torch.device:
+    """ "auto" is a GPU if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"runtime.device: expected auto, cpu or a device of this machine, got {name!r} ({reason})"
+        ) from None
+    return device
+
+
+class Local:
+    """One worker in this process."""
+
+    def __init__(self, config: Config) -> None:
+        device = pick_device(config.runtime.device)
+        self.worker = SelfPlay(config, device=str(device))
+        self.threads = config.runtime.threads or os.cpu_count() or 1
+        self.lanes = config.search.workers
+        self._beside = ThreadPoolExecutor(1) if config.train.mode == "async" else None
+        self._asked: tuple[Orders, Weights, Weights | None] | None = None
+        self._running: Future[Played] | None = None
+
+    def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
+        """See `Runtime`."""
+        assert (self._asked, self._running) == (None, None), "the last request has not been gathered"
+        if self._beside is None:
+            self._asked = orders, weights, rival
+        else:
+            self.worker.load_weights(weights, rival)  # a copy: the learner goes on changing its own
+            self._running = self._beside.submit(self.worker.play, orders)
+
+    def gather(self) -> list[Played]:
+        """See `Runtime`."""
+        if self._running is not None:
+            running, self._running = self._running, None
+            return [running.result()]
+        assert self._asked is not None, "nothing has been requested"
+        orders, weights, rival = self._asked
+        self._asked = None
+        self.worker.load_weights(weights, rival)
+        # Lanes are threads of their own; torch's would only get in their way.
+        torch.set_num_threads(1 if self.lanes > 1 else self.threads)
+        try:
+            return [self.worker.play(orders)]
+        finally:
+            torch.set_num_threads(self.threads)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """See `Runtime`."""
+        return self.worker.state() if self._running is None else {}
+
+    def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
+        """See `Runtime`."""
+        if state:
+            self.worker.load(state)
+        else:
+            self.worker.started = games + _GENERATION
+
+    def close(self) -> None:
+        """See `Runtime`."""
+        if self._beside is not None:
+            self._beside.shutdown(wait=True)
+
+
+class _Actor:
+    """What runs in a Ray actor: a worker with its own threads."""
+
+    def __init__(self, config: Config, worker: int, workers: int, generation: int) -> None:
+        torch.set_num_threads(config.runtime.worker_threads)
+        device = "cuda" if config.runtime.worker_gpus > 0 and torch.cuda.is_available() else "cpu"
+        self.play_worker = SelfPlay(config, worker, workers, device)
+        self.play_worker.started = generation * _GENERATION
+        self._version = -1
+
+    def play(self, orders: Orders, weights: Weights, rival: Weights | None) -> Played:
+        """Plays with the weights given."""
+        self.play_worker.load_weights(weights, rival)
+        self._version = orders.version
+        return self.play_worker.play(orders)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Games under way."""
+        return self.play_worker.state()
+
+    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continues games."""
+        self.play_worker.load({name: np.array(array) for name, array in state.items()})
+
+
+class RayRuntime:
+    """Actors on a machine or a cluster."""
+
+    def __init__(self, config: Config) -> None:
+        import ray
+
+        self.config, self.ray = config, ray
+        r = config.runtime
+        self._started_here = not ray.is_initialized()
+        if self._started_here:
+            quiet: dict[str, Any] = {"log_to_driver": False, "include_dashboard": False, "logging_level": "warning"}
+            here = {} if r.address else {"num_cpus": max(os.cpu_count() or 1, int(np.ceil(r.workers * r.worker_cpus)))}
+            if not r.address:
+                quiet["_node_ip_address"] = "127.0.0.1"
+            ray.init(address=r.address or None, **quiet, **here)
+        self._make = ray.remote(num_cpus=r.worker_cpus, num_gpus=r.worker_gpus, max_restarts=0)(_Actor)
+        self.generation = [0] * r.workers
+        self.restarts = 0
+        self.actors = [self._actor(i) for i in range(r.workers)]
+        self._flights: dict[Any, tuple[int, tuple[Any, ...]]] = {}  # result -> actor, what it was asked
+
+    def _actor(self, index: int) -> Any:
+        return self._make.remote(self.config, index, self.config.runtime.workers, self.generation[index])
+
+    def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
+        """See `Runtime`. Actors that have enough to do are left alone."""
+        put = self.ray.put({name: tensor.detach().cpu() for name, tensor in weights.items()})
+        put_rival = self.ray.put({name: tensor.cpu() for name, tensor in rival.items()}) if rival else None
+        share = replace(orders, episodes=-(-orders.episodes // len(self.actors)))
+        busy = [actor for actor, _ in self._flights.values()]
+        for index in range(len(self.actors)):
+            if busy.count(index) < self.config.runtime.in_flight:
+                self._launch(index, (share, put, put_rival))
+
+    def _launch(self, index: int, asked: tuple[Any, ...]) -> None:
+        self._flights[self.actors[index].play.remote(*asked)] = index, asked
+
+    def gather(self) -> list[Played]:
+        """See `Runtime`."""
+        require(bool(self._flights), "runtime", "a request before gathering", "none")
+        everything = self.config.train.mode == "sync"
+        landed: dict[Any, Played] = {}
+        order = list(self._flights)
+        while self._flights and (everything or not landed):
+            ready, _ = self.ray.wait(list(self._flights), num_returns=1)
+            for result in ready:
+                index, asked = self._flights.pop(result)
+                try:
+                    landed[result] = self.ray.get(result)
+                except self.ray.exceptions.RayActorError:
+                    self._replace(index)
+                    again = self.actors[index].play.remote(*asked)
+                    self._flights[again] = index, asked
+                    order[order.index(result)] = again
+        return [landed[result] for result in order if result in landed]
+
+    def _replace(self, index: int) -> None:
+        """A new actor in place of a dead one; its games under way are lost."""
+        self.generation[index] += 1
+        self.restarts += 1
+        self.actors[index] = self._actor(index)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """See `Runtime`."""
+        if self._flights:
+            return {}
+        states = self.ray.get([actor.state.remote() for actor in self.actors])
+        merged = {f"{i}.{name}": array for i, state in enumerate(states) for name, array in state.items()}
+        return {**merged, "generation": np.array(self.generation)}
+
+    def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
+        """See `Runtime`."""
+        if not state:
+            self.generation = [1 + games] * len(self.actors)
+            for index in range(len(self.actors)):
+                self._replace(index)
+            return
+        self.generation = [int(g) for g in state["generation"]]
+        require(
+            len(self.generation) == len(self.actors), "runtime.workers", str(len(self.generation)), len(self.actors)
+        )
+        for i, actor in enumerate(self.actors):
+            own = {name.partition(".")[2]: array for name, array in state.items() if name.startswith(f"{i}.")}
+            self.ray.get(actor.load.remote(own))
+
+    def close(self) -> None:
+        """See `Runtime`."""
+        for actor in self.actors:
+            self.ray.kill(actor)
+        if self._started_here:
+            self.ray.shutdown()
