@@ -307,7 +307,7 @@ class SelfPlayConfig:
     tables: int = 256
     episodes: int = 32
     simulations: list[list[int]] = field(default_factory=list)
-    temperature: list[list[float]] = field(default_factory=lambda: [[0, 1.0]])
+    temperature: list[Any] = field(default_factory=lambda: [[0, 1.0]])
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     pool: PoolConfig = field(default_factory=PoolConfig)
 

@@ -89,7 +89,7 @@ def window_losses(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, T
         seen = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
         losses = (seen.view(few, K + 1) * batch["live"][:few] * share).sum(1) * (B / few)
         totals["reconstruction"] = F.pad(losses, (0, B - few))
-    value = network.support.expectation(said.value.detach().unflatten(0, (B, K + 1))[:, 0, 0])
+    value = network.support.expectation(said.value.detach()[:: K + 1, 0])
     return torch.stack([totals[name] for name in LOSSES]), value
 
 
@@ -166,10 +166,10 @@ class Learner:
             losses, value = losses_of(self.network, loaded)
         names = self.weights(iteration)
         weight = torch.tensor([names[name] for name in LOSSES], device=self.device)
-        means = (losses * loaded["weights"]).mean(1)
+        means = (losses * loaded["weights"]).sum(1) / loaded["weights"].sum()
         total = (means * weight).sum()
         self.optimizer.zero_grad(set_to_none=True)
-        total.backward()
+        total.backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         self.optimizer.step()
         self.steps += 1

@@ -276,11 +276,20 @@ class Display:
     Args:
       total: iterations of the run, if that is known.
       start: iterations already done when this process began.
+      seconds: after which the run ends, if that may come first.
       console: where to, by default stdout.
     """
 
-    def __init__(self, total: int | None = None, *, start: int = 0, console: Console | None = None) -> None:
+    def __init__(
+        self,
+        total: int | None = None,
+        *,
+        start: int = 0,
+        seconds: float | None = None,
+        console: Console | None = None,
+    ) -> None:
         self.total = total
+        self.seconds = seconds
         self.console = console or Console()
         self._marks = deque([(start, time.monotonic())], maxlen=30)  # iterations and when they were done
         self._started = time.monotonic()
@@ -319,9 +328,11 @@ class Display:
     def remaining(self) -> float | None:
         """Seconds to the end at the pace of the last iterations."""
         (first, then), (last, now) = self._marks[0], self._marks[-1]
+        left = None if self.seconds is None else max(0.0, self.seconds - (time.monotonic() - self._started))
         if self.total is None or last <= first:
-            return None
-        return max(0, self.total - last) * (now - then) / (last - first)
+            return left
+        pace = max(0, self.total - last) * (now - then) / (last - first)
+        return pace if left is None else min(pace, left)
 
     def _progress(self) -> dict[str, str]:
         shown = {"iteration": f"{self._marks[-1][0]}" + (f"/{self.total}" if self.total is not None else "")}

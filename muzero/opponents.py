@@ -24,9 +24,10 @@ class Mixture:
     def draw(self, key: Sequence[int]) -> int:
         """A kind of opponent, named by the key."""
         point = float(np.random.default_rng(list(key)).random())
-        for kind, share in zip((RIVAL, *range(len(self.bots))), (self.rival, *self.bots), strict=True):
+        kinds = [RIVAL, *range(len(self.bots))]
+        for kind, share in zip(kinds, (self.rival, *self.bots), strict=True):
             if point < share:
-                return kind
+                return int(kind)
             point -= share
         return SELF
 

@@ -1,15 +1,19 @@
 """Who runs the self-play workers, and how weights reach them.
 
-`local` runs one worker in this process, in turn with the learner or beside it in a thread. `ray` runs actors, on one
-machine or a cluster; weights go through the object store once per version, and an actor that dies is replaced.
+`local` runs one worker: in this process, in turn with the learner, or beside it in a child process (threads of one
+process would wait for each other in Python). `ray` runs actors, on one machine or a cluster; weights go through the
+object store once per version, and an actor that dies is replaced.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from multiprocessing import get_context
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,7 +54,9 @@ class Runtime(Protocol):
 
 def make_runtime(config: Config) -> Runtime:
     """The one that the configuration names."""
-    return Local(config) if config.runtime.kind == "local" else RayRuntime(config)
+    if config.runtime.kind == "ray":
+        return RayRuntime(config)
+    return Local(config) if config.train.mode == "sync" else Beside(config)
 
 
 def pick_device(name: str) -> torch.device:
@@ -69,34 +75,23 @@ def pick_device(name: str) -> torch.device:
 
 
 class Local:
-    """One worker in this process."""
+    """One worker, in turn with the learner."""
 
     def __init__(self, config: Config) -> None:
-        device = pick_device(config.runtime.device)
-        self.worker = SelfPlay(config, device=str(device))
+        self.worker = SelfPlay(config, device=str(pick_device(config.runtime.device)))
         self.threads = config.runtime.threads or os.cpu_count() or 1
         self.lanes = config.search.workers
-        self._beside = ThreadPoolExecutor(1) if config.train.mode == "async" else None
         self._asked: tuple[Orders, Weights, Weights | None] | None = None
-        self._running: Future[Played] | None = None
 
     def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
         """See `Runtime`."""
-        assert (self._asked, self._running) == (None, None), "the last request has not been gathered"
-        if self._beside is None:
-            self._asked = orders, weights, rival
-        else:
-            self.worker.load_weights(weights, rival)  # a copy: the learner goes on changing its own
-            self._running = self._beside.submit(self.worker.play, orders)
+        assert self._asked is None, "the last request has not been gathered"
+        self._asked = orders, weights, rival
 
     def gather(self) -> list[Played]:
         """See `Runtime`."""
-        if self._running is not None:
-            running, self._running = self._running, None
-            return [running.result()]
         assert self._asked is not None, "nothing has been requested"
-        orders, weights, rival = self._asked
-        self._asked = None
+        (orders, weights, rival), self._asked = self._asked, None
         self.worker.load_weights(weights, rival)
         # Lanes are threads of their own; torch's would only get in their way.
         torch.set_num_threads(1 if self.lanes > 1 else self.threads)
@@ -107,19 +102,83 @@ class Local:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """See `Runtime`."""
-        return self.worker.state() if self._running is None else {}
+        return self.worker.state()
 
     def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
         """See `Runtime`."""
-        if state:
-            self.worker.load(state)
-        else:
-            self.worker.started = games + _GENERATION
+        self.worker.load(state)
 
     def close(self) -> None:
         """See `Runtime`."""
-        if self._beside is not None:
-            self._beside.shutdown(wait=True)
+
+
+class Beside:
+    """One worker in a child process, at the same time as the learner."""
+
+    def __init__(self, config: Config) -> None:
+        threads = config.runtime.threads or os.cpu_count() or 1
+        self._config, self._threads = config, max(1, threads - threads // 2)
+        self._child = self._start(0)
+        self._running: Future[Played] | None = None
+
+    def _start(self, first_game: int) -> ProcessPoolExecutor:
+        given = (self._config, self._threads, first_game)
+        return ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_child, initargs=given)
+
+    def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
+        """See `Runtime`."""
+        assert self._running is None, "the last request has not been gathered"
+        self._running = self._child.submit(_play_in_child, orders, _arrays(weights), _arrays(rival) if rival else None)
+
+    def gather(self) -> list[Played]:
+        """See `Runtime`."""
+        assert self._running is not None, "nothing has been requested"
+        running, self._running = self._running, None
+        try:
+            return [running.result()]
+        except BrokenProcessPool:
+            raise RuntimeError("the self-play process has died (out of memory?)") from None
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """See `Runtime`. Games are always under way: they are not saved."""
+        return {}
+
+    def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
+        """See `Runtime`."""
+        self._child.shutdown()
+        self._child = self._start(_GENERATION + 2 * games)
+
+    def close(self) -> None:
+        """See `Runtime`. What is under way is given up."""
+        for process in list((self._child._processes or {}).values()):
+            process.terminate()
+        self._child.shutdown(cancel_futures=True)
+
+
+_child: SelfPlay | None = None  # the worker, in a child process
+
+
+def _start_child(config: Config, threads: int, first_game: int) -> None:
+    global _child
+    for number in (signal.SIGINT, signal.SIGUSR1):  # whether to stop is the parent's decision
+        signal.signal(number, signal.SIG_IGN)
+    torch.set_num_threads(threads if config.search.workers == 1 else 1)
+    _child = SelfPlay(config, device=str(pick_device(config.runtime.device)))
+    _child.started = first_game
+
+
+def _play_in_child(orders: Orders, weights: dict[str, Any], rival: dict[str, Any] | None) -> Played:
+    assert _child is not None
+    _child.load_weights(_tensors(weights), _tensors(rival) if rival else None)
+    return _child.play(orders)
+
+
+def _arrays(weights: Weights) -> dict[str, NDArray[Any]]:
+    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in weights.items()}
+
+
+def _tensors(weights: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(np.array(array)) for name, array in weights.items()}
 
 
 class _Actor:
@@ -128,23 +187,21 @@ class _Actor:
     def __init__(self, config: Config, worker: int, workers: int, generation: int) -> None:
         torch.set_num_threads(config.runtime.worker_threads)
         device = "cuda" if config.runtime.worker_gpus > 0 and torch.cuda.is_available() else "cpu"
-        self.play_worker = SelfPlay(config, worker, workers, device)
-        self.play_worker.started = generation * _GENERATION
-        self._version = -1
+        self.worker = SelfPlay(config, worker, workers, device)
+        self.worker.started = generation * _GENERATION
 
-    def play(self, orders: Orders, weights: Weights, rival: Weights | None) -> Played:
+    def play(self, orders: Orders, weights: dict[str, Any], rival: dict[str, Any] | None) -> Played:
         """Plays with the weights given."""
-        self.play_worker.load_weights(weights, rival)
-        self._version = orders.version
-        return self.play_worker.play(orders)
+        self.worker.load_weights(_tensors(weights), _tensors(rival) if rival else None)
+        return self.worker.play(orders)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Games under way."""
-        return self.play_worker.state()
+        return self.worker.state()
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continues games."""
-        self.play_worker.load({name: np.array(array) for name, array in state.items()})
+        self.worker.load({name: np.array(array) for name, array in state.items()})
 
 
 class RayRuntime:
@@ -157,11 +214,13 @@ class RayRuntime:
         r = config.runtime
         self._started_here = not ray.is_initialized()
         if self._started_here:
-            quiet: dict[str, Any] = {"log_to_driver": False, "include_dashboard": False, "logging_level": "warning"}
-            here = {} if r.address else {"num_cpus": max(os.cpu_count() or 1, int(np.ceil(r.workers * r.worker_cpus)))}
-            if not r.address:
-                quiet["_node_ip_address"] = "127.0.0.1"
-            ray.init(address=r.address or None, **quiet, **here)
+            settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
+            if r.address:
+                settings["address"] = r.address
+            else:
+                cores = max(os.cpu_count() or 1, int(np.ceil(r.workers * r.worker_cpus)))
+                settings |= {"num_cpus": cores, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+            ray.init(**settings)
         self._make = ray.remote(num_cpus=r.worker_cpus, num_gpus=r.worker_gpus, max_restarts=0)(_Actor)
         self.generation = [0] * r.workers
         self.restarts = 0
@@ -173,8 +232,8 @@ class RayRuntime:
 
     def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
         """See `Runtime`. Actors that have enough to do are left alone."""
-        put = self.ray.put({name: tensor.detach().cpu() for name, tensor in weights.items()})
-        put_rival = self.ray.put({name: tensor.cpu() for name, tensor in rival.items()}) if rival else None
+        put = self.ray.put(_arrays(weights))
+        put_rival = self.ray.put(_arrays(rival)) if rival else None
         share = replace(orders, episodes=-(-orders.episodes // len(self.actors)))
         busy = [actor for actor, _ in self._flights.values()]
         for index in range(len(self.actors)):

@@ -243,7 +243,7 @@ class SelfPlay:
         for kind in np.unique(owner[owner >= 0]):
             moves = tables.bot_actions([self.bots[kind]] * P, self.config.seed)
             actions = np.where(owner == kind, moves, actions)
-        seen = {
+        seen: dict[str, NDArray[Any]] = {
             "obs": tables.obs.copy(),
             "legal": pack_legal(tables.legal),
             "to_play": tables.to_play.copy(),

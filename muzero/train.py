@@ -104,10 +104,13 @@ class Trainer:
         )
         console = Console(quiet=config.logging.display == "none", force_terminal=_terminal(config.logging.display))
         started = time.monotonic() - self.elapsed
-        with (
-            Interruption() as interruption,
-            metrics.Display(train.iterations, start=self.iteration, console=console) as d,
-        ):
+        display = metrics.Display(
+            train.iterations,
+            start=self.iteration,
+            seconds=train.minutes * 60 - self.elapsed if train.minutes else None,
+            console=console,
+        )
+        with Interruption() as interruption, display:
             try:
                 if self.beside and not self._finished():
                     self._request()
@@ -117,7 +120,7 @@ class Trainer:
                     timings["elapsed"] = self.elapsed
                     self.metrics.log(record, timings)
                     wandb.log(record, timings)
-                    d.update(record, timings)
+                    display.update(record, timings)
                     last = self._finished() or interruption.requested
                     if last or self._due(train.checkpoint_every) or self.pool.wants(self.iteration):
                         self.save()
@@ -320,7 +323,7 @@ class Trainer:
             "model": asdict(c.model),
             "search": asdict(c.search),
         }
-        kept = {i for i in range(0, self.iteration + 1, c.train.keep_every)} | set(self.pool.members)
+        kept = {*range(0, self.iteration + 1, c.train.keep_every), *self.pool.members}
         self.saved = checkpoint.save(
             self.run.path,
             self.iteration,
