@@ -169,7 +169,7 @@ def main() -> None:
         "--compile",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="torch.compile for tiny and small networks",
+        help="torch.compile from batch 256 on",
     )
     parser.add_argument("--quick", action="store_true", help="tiny models and few batches only, for tests")
     options = parser.parse_args()
@@ -205,7 +205,7 @@ def main() -> None:
                 torch.set_num_threads(max(1, options.threads // lanes))
                 threads = options.threads if lanes == 1 else 1
                 # Compiling takes half a minute a size: for the sizes that people train with.
-                compiled = options.compile and lanes > 1 and batch >= 256
+                compiled = options.compile and batch >= 256
                 config = SearchConfig(
                     algorithm=algorithm,
                     simulations=simulations,

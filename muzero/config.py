@@ -229,7 +229,6 @@ class ReplayConfig:
       stratify: share of a batch drawn evenly over the phases.
       alpha, beta: exponents of priorities and importance weights.
       reanalyse: share of the positions learned from that are searched again with fresh weights.
-      relabel: trade places of slots at random where the game's symmetries allow it.
     """
 
     megabytes: float = 512.0
@@ -238,7 +237,6 @@ class ReplayConfig:
     alpha: float = 0.5
     beta: float = 1.0
     reanalyse: float = 0.0
-    relabel: bool = False
 
     def check(self) -> None:
         """Refuses impossible values by name."""
@@ -298,7 +296,8 @@ class SelfPlayConfig:
 
     Attributes:
       tables: in lockstep, over all workers.
-      episodes: games per iteration.
+      episodes: games per iteration (all that end in the same step are taken), unless `moves` is set.
+      moves: steps of all tables per iteration, whatever ends in them; 0 goes by `episodes`.
       simulations: per decision, as [iteration, number] pairs; empty for search.simulations throughout.
       temperature: of the choice among visits (puct), as [iteration, number] pairs.
       curriculum, pool: opponents other than the current network.
@@ -306,6 +305,7 @@ class SelfPlayConfig:
 
     tables: int = 256
     episodes: int = 32
+    moves: int = 0
     simulations: list[list[int]] = field(default_factory=list)
     temperature: list[Any] = field(default_factory=lambda: [[0, 1.0]])
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
@@ -315,6 +315,7 @@ class SelfPlayConfig:
         """Refuses impossible values by name."""
         require(self.tables >= 1, "selfplay.tables", "1 or more", self.tables)
         require(self.episodes >= 1, "selfplay.episodes", "1 or more", self.episodes)
+        require(self.moves >= 0, "selfplay.moves", "0 or more", self.moves)
         check_schedule("selfplay.simulations", self.simulations, 1)
         check_schedule("selfplay.temperature", self.temperature, 0)
         self.curriculum.check()

@@ -32,6 +32,7 @@ class Orders:
     Attributes:
       version: of the weights.
       episodes: games to finish.
+      moves: steps to make instead, if not 0.
       simulations: per decision.
       temperature: of the choice among visits (puct).
       mixture: of opponents, for games that begin.
@@ -39,6 +40,7 @@ class Orders:
 
     version: int
     episodes: int
+    moves: int
     simulations: int
     temperature: float
     mixture: Mixture
@@ -190,15 +192,17 @@ class SelfPlay:
         return self._planners[key]
 
     def play(self, orders: Orders) -> Played:
-        """Plays until enough games have ended."""
+        """Plays until enough games have ended, or enough moves have been made."""
         started, played, tables = perf_counter(), Played(), self.tables
         planner = self.planner(orders.simulations)
         before = replace(planner.clock)
         if self._idle:
             self._begin(np.arange(tables.num_envs), orders.mixture)
             self._idle = False
-        while len(played.episodes) < orders.episodes:
+        moves = 0
+        while moves < orders.moves if orders.moves else len(played.episodes) < orders.episodes:
             self._step(orders, planner, played)
+            moves += 1
         after = planner.clock
         played.clock = Clock(**{name: getattr(after, name) - getattr(before, name) for name in vars(after)})
         played.seconds = perf_counter() - started

@@ -180,6 +180,7 @@ class Trainer:
         orders = Orders(
             version=self.iteration,
             episodes=c.selfplay.episodes,
+            moves=c.selfplay.moves,
             simulations=int(scheduled(c.selfplay.simulations, self.iteration, c.search.simulations)),
             temperature=float(scheduled(c.selfplay.temperature, self.iteration, 1.0)),
             mixture=Mixture(c.selfplay.pool.share if rival else 0.0, self.curriculum.shares()),
@@ -258,8 +259,8 @@ class Trainer:
             "learning_rate": self.learner.learning_rate(),
             "replay_fill": self.replay.fill,
             "replay_decisions": len(self.replay),
-            "episode_length": float(np.mean(lengths)),
-            "truncated": float(np.mean([episode.truncated for episode in episodes])),
+            "episode_length": float(np.mean(lengths)) if episodes else None,
+            "truncated": float(np.mean([episode.truncated for episode in episodes])) if episodes else None,
             "policy_entropy": float(np.mean(entropy)) if entropy else None,
             "bot_share": sum(self.curriculum.shares()),
             "pool": len(self.pool.members),
