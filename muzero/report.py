@@ -184,7 +184,7 @@ def curves(runs: Sequence[Run], by: str, window: int, measures: Mapping[str, Mea
     for axes, (title, points) in zip(panels, found.items(), strict=True):
         for look, (x, y) in zip(looks(runs), points, strict=True):
             if y.any():
-                axes.plot(x, y, color=look.color, alpha=0.25, linewidth=0.8)
+                axes.plot(x, y, color=look.color, alpha=0.35, linewidth=0.8)
                 axes.plot(x, stats.rolling_mean(y, window), linestyle=look.dashes, color=look.color, label=look.label)
         axes.set_title(title)
         axes.set_xlabel(by)
@@ -207,9 +207,10 @@ def win_rates(runs: Sequence[Run], by: str, bots: Sequence[str | None]) -> Figur
             if len(x):
                 axes.plot(x, rate, linestyle=look.dashes, color=look.color, label=look.label, marker="o", markersize=3)
                 axes.fill_between(x, low, high, color=look.color, alpha=0.15, linewidth=0)
+                axes.vlines(x, low, high, color=look.color, alpha=0.4, linewidth=1)
         for players in {run.players for run in runs}:
             axes.axhline(1 / players, color="gray", linestyle="--", linewidth=1)
-        axes.set(title=bot or "mean over the curriculum's bots", xlabel=by, ylim=(0, 1))
+        axes.set(title=bot or "mean over the curriculum's bots", xlabel=by, ylim=(-0.02, 1.02))
     panels[0].set_ylabel("win rate")
     _legend(panels)
     return figure
@@ -264,11 +265,12 @@ def figures(runs: Sequence[Run], window: int) -> dict[str, Figure]:
 
 
 def _legend(panels: Sequence[Axes]) -> None:
-    """In the first panel that has something to explain."""
+    """Of all panels, in the first."""
+    found: dict[str, Any] = {}
     for axes in panels:
-        if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize="small")
-            return
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    panels[0].legend(list(found.values()), list(found), fontsize="small")
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------

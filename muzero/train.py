@@ -204,7 +204,7 @@ class Trainer:
         for _ in range(c.train.steps):
             batch = self.replay.sample(c.learner.batch, self.rng)
             priority = self.learner.step(batch, self.iteration)
-            if c.replay.alpha > 0:
+            if c.replay.alpha > 0 and np.isfinite(priority).all():  # if not, the report below is an error
                 self.replay.update(batch.index, batch.stamp, priority)
         return self.learner.report()
 

@@ -9,7 +9,7 @@ import torch
 import env
 from muzero.agents import Agent, Bot, Policy, Random, Searcher, Simulator, Situation
 from muzero.config import SearchConfig
-from muzero.evaluate import PairedGames, paired_games
+from muzero.evaluate import Games, paired_games
 from muzero.networks import Network, load_model_config
 from muzero.spec import GameSpec
 
@@ -113,5 +113,6 @@ def test_paired_games_agree_with_play_inside_the_core() -> None:
 
 
 def test_draws_count_half() -> None:
-    games = PairedGames(np.array([1, 2, 3, 3]), np.array([2, 1, 3, 9]), np.zeros(4, bool))
-    assert (games.points, games.win_rate) == (2.5, 0.625)
+    scores = np.array([1.0, 2.0, 3.0, 3.0]), np.array([2.0, 1.0, 3.0, 9.0])
+    games = Games(np.array([1.0, 0.0, 0.5, 1.0]), *scores, np.zeros(4, bool), np.full(4, 50))
+    assert (len(games), games.win_rate) == (4, 0.625)

@@ -46,6 +46,27 @@ def test_bench_search_writes_its_numbers(tmp_path: Path) -> None:
     assert not any(isinstance(value, dict | list) for value in report.values())
 
 
+@pytest.mark.slow
+def test_bench_training_writes_its_numbers(tmp_path: Path) -> None:
+    """Every stage of both presets, in small; what was projected is the sum of its parts."""
+    target = tmp_path / "bench.json"
+    command = [sys.executable, "experiments/bench_training.py", "--quick", "--seconds", "0.1", "--threads", "1"]
+    command += ["--json", str(target)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text())
+    headlines = ("learner_efficiency", "selfplay_efficiency", "paper_iteration_s", "cpu_games_per_s")
+    for name in (*headlines, "ray_scaling_1_to_2"):
+        assert report[name] > 0
+        assert name in done.stdout
+    assert report["learner_efficiency"] == min(report["cpu_learner_efficiency"], report["paper_learner_efficiency"])
+    parts = report["paper_iteration_selfplay_s"], report["paper_iteration_learner_s"]
+    assert report["paper_iteration_s"] == pytest.approx(sum(parts))
+    assert report["paper_iteration_learner_s"] * report["paper_learner_steps_per_s"] == pytest.approx(4)
+    assert report["paper_decisions_per_game"] > 100  # whole matches
+    assert not any(isinstance(value, dict | list) for value in report.values())
+
+
 # --------------------------------------------------------------------------------------- skyjo_thresholds
 
 

@@ -1,0 +1,403 @@
+"""How fast training is, stage by stage, beside the bare network and the bare search.
+
+    python experiments/bench_training.py [--json FILE] [--quick] [--seconds S]
+
+Of the CPU preset: iterations as the trainer makes them, and games per second (`cpu_games_per_s`). Of the paper preset:
+two iterations of a few games, then self-play and learning at their full size, projected to a whole iteration
+(`paper_iteration_s`): all its episodes, as long as those of the curriculum's bots, and all its steps.
+
+Each figure has its yardstick, measured in turn with it:
+
+    learner_efficiency   steps of `Trainer._learn` (replay, transfer, step, priorities) beside forward, backward and
+                         optimiser of the same network on one batch; the lower of the two presets'
+    selfplay_efficiency  decisions of `SelfPlay.play` beside `Planner.plan` alone, asked the same again (CPU preset,
+                         all seats the current network's); `selfplay_to_bench_search`: beside bench_search's figure
+    ray_scaling_1_to_2   two Ray actors beside one, as many tables each (CPU preset); in decisions per second, since
+                         tables that began together end their games in waves
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from hydra import compose, initialize_config_module
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import env
+from experiments.bench_env import cpu_model
+from experiments.bench_search import measure, seconds
+from muzero import checkpoint
+from muzero.config import Config, scheduled
+from muzero.learner import LOSSES, _compiled_losses, window_losses
+from muzero.networks import Network
+from muzero.opponents import Curriculum, Mixture
+from muzero.replay import Replay
+from muzero.runtime import RayRuntime
+from muzero.selfplay import Orders, Played, SelfPlay
+from muzero.spec import GameSpec
+from muzero.targets import Episode
+from muzero.train import CHANGEABLE, Trainer, read_config
+
+Figures = dict[str, Any]
+
+# The same stages, small enough for a test.
+QUICK = ("model=tiny", "search.compile=off", "search.simulations=4", "selfplay.simulations=[]", "selfplay.tables=16")
+QUICK += ("selfplay.episodes=8", "replay.megabytes=8", "learner.batch=16", "train.steps=4", "replay.warm_up=100")
+QUICK_PAPER = ("model.latent=flat", "model.encoder=transformer", "learner.reconstruction_weight=0")
+QUICK_CPU = ("selfplay.moves=40",)
+# A few short games, to see that iterations work and to have something to learn from.
+REDUCED = ("selfplay.tables=16", "selfplay.episodes=4", "selfplay.simulations=[[0,4]]", "train.steps=4")
+REDUCED += ("replay.megabytes=256", "replay.warm_up=1")
+
+
+def preset(name: str, *overrides: str) -> Config:
+    """The belief variant of a preset, as `python -m muzero.train` composes it, without evaluation."""
+    with initialize_config_module("conf", version_base="1.3"):
+        chosen = [f"preset={name}", "+variant=belief", "evaluation.every=0", "logging.display=none", *overrides]
+        return read_config(compose("config", chosen))
+
+
+class Watched(Trainer):
+    """A trainer that keeps what was played."""
+
+    def __init__(self, config: Config, run: checkpoint.RunDirectory) -> None:
+        super().__init__(config, run)
+        self.played: list[Played] = []
+
+    def _take_in(self, played: list[Played]) -> None:
+        super()._take_in(played)
+        self.played += played
+
+
+@contextmanager
+def training(config: Config) -> Iterator[Watched]:
+    """A trainer in a directory of its own."""
+    with tempfile.TemporaryDirectory() as place, checkpoint.open_run(place, asdict(config), CHANGEABLE) as run:
+        trainer = Watched(config, run)
+        try:
+            yield trainer
+        finally:
+            trainer.metrics.close()
+            trainer.runtime.close()
+
+
+def clock(work: Callable[[], Any]) -> float:
+    """Seconds of a call."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def in_turn(pair: Callable[[], tuple[float, float]], at_least: float) -> tuple[float, float, float]:
+    """Medians of what a thing and its yardstick cost when they take turns, three times or for so many seconds, and of
+    the yardstick's share."""
+    pair()  # warm up
+    series, started = [], time.perf_counter()
+    while len(series) < 3 or time.perf_counter() - started < at_least:
+        series.append(pair())
+    thing, yardstick = (statistics.median(column) for column in zip(*series, strict=True))
+    return thing, yardstick, statistics.median(b / a for a, b in series)
+
+
+# ---- stages ----------------------------------------------------------------------------------------------------------
+
+
+def iterations(trainer: Watched, at_least: float) -> Figures:
+    """Seconds per iteration by stage, once learning has begun, and speeds."""
+    if trainer.beside:
+        trainer._request()
+    while not trainer.learner.steps:
+        trainer._iterate()
+    rows: list[dict[str, Any]] = []
+    before = len(trainer.played)
+    started = time.perf_counter()
+    while len(rows) < 2 or time.perf_counter() - started < at_least:
+        rows.append(trainer._iterate()[1])
+    elapsed, played = time.perf_counter() - started, trainer.played[before:]
+    if trainer.beside:
+        trainer.runtime.gather()  # what is still being played would disturb what is measured next
+    stages = {name: statistics.mean(row["seconds"][name] for row in rows) for name in rows[0]["seconds"]}
+    parts = {
+        name: statistics.mean(row["selfplay"][name] for row in rows) for name in ("seconds", "env", "tree", "network")
+    }
+    del stages["evaluation"]
+    return {
+        "iterations": len(rows),
+        "iteration_s": elapsed / len(rows),
+        **{f"iteration_{name}_s": value for name, value in stages.items()},
+        **{f"selfplay_{name}_s": value for name, value in parts.items() if name != "seconds"},
+        "selfplay_s": parts["seconds"],
+        "games_per_s": sum(len(part.episodes) for part in played) / elapsed,
+        "decisions_per_s": sum(part.decisions for part in played) / elapsed,
+    }
+
+
+def fill(replay: Replay, episodes: Sequence[Episode]) -> None:
+    """Adds games until old ones have to leave."""
+    before, added = replay.episodes, 0
+    while replay.episodes == before + added:
+        replay.add(episodes[added % len(episodes)])
+        added += 1
+
+
+def learning(trainer: Watched, at_least: float) -> Figures:
+    """Steps per second from a full replay, beside the bare network's, and the replay's part of a step."""
+    fill(trainer.replay, [episode for part in trainer.played for episode in part.episodes])
+    torch.set_num_threads(trainer.threads)
+    config, learner, replay, steps = trainer.config, trainer.learner, trainer.replay, trainer.config.train.steps
+    batch = replay.sample(config.learner.batch, trainer.rng)
+    loaded = learner.load(batch)
+    names = learner.weights(0)
+    weight = torch.tensor([names[name] for name in LOSSES], device=learner.device)
+    losses_of = _compiled_losses() if config.learner.compile else window_losses
+
+    def bare() -> None:
+        for _ in range(steps):
+            with torch.autocast(learner.device.type, torch.bfloat16, enabled=config.learner.bf16):
+                losses, _ = losses_of(trainer.network, loaded)
+            learner.optimizer.zero_grad(set_to_none=True)
+            (losses.mean(1) * weight).sum().backward()
+            learner.optimizer.step()
+
+    def drawing() -> None:
+        drawn = replay.sample(config.learner.batch, trainer.rng)
+        replay.update(drawn.index, drawn.stamp, np.ones(config.learner.batch, np.float32))
+
+    whole, alone, efficiency = in_turn(lambda: (clock(trainer._learn), clock(bare)), at_least)
+    return {
+        "learner_steps_per_s": steps / whole,
+        "bare_steps_per_s": steps / alone,
+        "learner_efficiency": efficiency,
+        "replay_share": seconds(drawing, at_least / 8) * steps / whole,
+        "replay_decisions": len(replay),
+    }
+
+
+def first_orders(config: Config, mixture: Mixture, **changed: Any) -> Orders:
+    """What the trainer asks for at the start, of these opponents."""
+    c = config.selfplay
+    return replace(
+        Orders(
+            version=0,
+            episodes=c.episodes,
+            moves=c.moves,
+            simulations=int(scheduled(c.simulations, 0, config.search.simulations)),
+            temperature=float(scheduled(c.temperature, 0, 1.0)),
+            mixture=mixture,
+        ),
+        **changed,
+    )
+
+
+def selfplay_threads(config: Config) -> int:
+    """Of torch in self-play, as the runtimes set them."""
+    threads = config.runtime.threads or os.cpu_count() or 1
+    if config.search.workers > 1:
+        return 1
+    return max(1, threads - threads // 2) if config.train.mode == "async" else threads
+
+
+def playing(config: Config, at_least: float) -> Figures:
+    """Decisions per second of self-play, beside the same searches alone."""
+    torch.set_num_threads(selfplay_threads(config))
+    worker = SelfPlay(config)
+    orders = first_orders(config, Mixture(0.0, ()))
+    planner = worker.planner(orders.simulations)
+    asked: list[tuple[Any, ...]] = []
+    plan = planner.plan
+
+    def noting(*arguments: Any) -> Any:
+        asked.append(arguments)
+        return plan(*arguments)
+
+    planner.plan = noting  # type: ignore[method-assign]
+
+    def once() -> tuple[float, float]:
+        """Seconds per decision."""
+        asked.clear()
+        played = worker.play(orders)
+        alone = clock(lambda: [plan(*arguments) for arguments in asked])
+        assert played.decisions == sum(len(arguments[0]) for arguments in asked) == played.steps
+        return played.seconds / played.decisions, alone / played.decisions
+
+    whole, alone, efficiency = in_turn(once, at_least)
+    search = replace(config.search, simulations=orders.simulations)
+    there = measure(worker.network, search, config.selfplay.tables, at_least / 2)["decisions_per_s"]
+    return {
+        "selfplay_decisions_per_s": 1 / whole,
+        "plan_decisions_per_s": 1 / alone,
+        "bench_search_decisions_per_s": there,
+        "selfplay_efficiency": efficiency,
+        "selfplay_to_bench_search": 1 / whole / there,
+    }
+
+
+def decisions_per_game(config: Config) -> float:
+    """Mean length of games between the curriculum's bots, by the rules of training."""
+    game = config.game
+    tables = env.make(game.name, 64, game.players, game.rules_for_training(), seed=0, auto_reset=False)
+    lengths = []
+    for name in game.bots:
+        tables.reset(0, deals=list(range(64)))
+        bots, made = [tables.bot(name)] * game.players, np.zeros(64)
+        while not tables.done.all():
+            made += ~tables.done
+            tables.step(np.where(tables.done, env.SKIP, tables.bot_actions(bots, 0)))
+        lengths.append(made.mean())
+    return float(np.mean(lengths))
+
+
+def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
+    """A whole iteration, from steps of all tables in the middle of games and from steps of the learner."""
+    torch.set_num_threads(selfplay_threads(config))
+    worker = SelfPlay(config)
+    mixture = Mixture(0.0, Curriculum(config.selfplay.curriculum, config.game.bots, config.game.players).shares())
+    idle = first_orders(config, mixture, simulations=1)
+    worker.play(replace(idle, moves=31))
+    orders = first_orders(config, mixture, moves=1)
+    moves: list[Played] = []
+    while len(moves) < 2 or sum(move.seconds for move in moves) < at_least:
+        moves.append(worker.play(orders))
+    length = decisions_per_game(config)
+    # A move costs every table one decision, whoever makes it.
+    per_decision = sum(move.seconds for move in moves) / sum(move.steps for move in moves)
+    selfplay = config.selfplay.episodes * length * per_decision
+    whole = sum(move.seconds for move in moves)
+    parts = {
+        "env": sum(move.env_seconds for move in moves) / whole,
+        "tree": sum(move.clock.tree for move in moves) / whole,
+        "network": sum(move.clock.network + move.clock.encoder for move in moves) / whole,
+    }
+    learner = config.train.steps / steps_per_s
+    return {
+        "episodes": config.selfplay.episodes,
+        "simulations": orders.simulations,
+        "steps": config.train.steps,
+        "decisions_per_game": length,
+        "decisions_per_s": sum(move.decisions for move in moves) / whole,
+        "simulations_per_s": sum(move.clock.simulations for move in moves) / whole,
+        **{f"iteration_{name}_s": selfplay * share for name, share in parts.items()},
+        "iteration_selfplay_s": selfplay,
+        "iteration_learner_s": learner,
+        "iteration_s": selfplay + learner,
+    }
+
+
+def ray_speed(config: Config, at_least: float, times: int = 0) -> Figures:
+    """Games and decisions per second of Ray actors, nobody learning; asked so many times, or for so many seconds."""
+    runtime = RayRuntime(config)
+    try:
+        network = Network(GameSpec.of(config.game.name, config.game.players), config.model)
+        weights = {name: tensor.detach() for name, tensor in network.named_parameters()}
+        orders = first_orders(config, Mixture(0.0, ()))
+
+        def play() -> list[Played]:
+            runtime.request(orders, weights, None)
+            return runtime.gather()
+
+        play()  # starts the actors, and compiles
+        asked, played = 0, []
+        started = time.perf_counter()
+        while asked < (times or 2) or (not times and time.perf_counter() - started < at_least):
+            played += play()
+            asked += 1
+        elapsed = time.perf_counter() - started
+    finally:
+        runtime.close()
+    return {
+        "requests": asked,
+        "games_per_s": sum(len(part.episodes) for part in played) / elapsed,
+        "decisions_per_s": sum(part.decisions for part in played) / elapsed,
+    }
+
+
+# ---- the whole -------------------------------------------------------------------------------------------------------
+
+
+def show(title: str, figures: Figures) -> None:
+    """Prints a group of figures."""
+    print(f"\n{title}")
+    for name, value in figures.items():
+        print(f"  {name:34}{value:>14,.3f}" if isinstance(value, float) else f"  {name:34}{value:>14,}", flush=True)
+
+
+def bench(quick: bool, at_least: float, threads: int) -> Figures:
+    """All figures."""
+    common = (f"runtime.threads={threads}", *(QUICK if quick else ()))
+    cpu, paper = (*common, *(QUICK_CPU if quick else ())), (*common, *(QUICK_PAPER if quick else ()))
+    figures: Figures = {}
+
+    def note(title: str, prefix: str, found: Figures) -> Figures:
+        show(title, found)
+        figures.update({f"{prefix}_{name}": value for name, value in found.items()})
+        return found
+
+    with training(preset("cpu", *cpu)) as trainer:
+        note("CPU preset, iterations (self-play and learner at the same time)", "cpu", iterations(trainer, at_least))
+        note("CPU preset, learner", "cpu", learning(trainer, at_least))
+    note("CPU preset, self-play alone", "cpu", playing(preset("cpu", *cpu), at_least))
+    with training(preset("paper", *REDUCED, *paper)) as trainer:
+        note("paper preset, reduced iterations", "reduced", iterations(trainer, 0.0))
+        found = note("paper preset, learner", "paper", learning(trainer, at_least))
+    note(
+        "paper preset, whole iterations, projected",
+        "paper",
+        projected(preset("paper", *paper), found["learner_steps_per_s"], at_least),
+    )
+    times = 0
+    for workers in (1, 2):
+        tables = preset("cpu", *cpu).selfplay.tables * workers
+        actors = ("runtime=ray", f"runtime.workers={workers}", f"selfplay.tables={tables}", "train.mode=sync")
+        speed = ray_speed(preset("cpu", *cpu, *actors), at_least, times)
+        times = note(f"CPU preset, {workers} Ray actors", f"ray_{workers}", speed)["requests"]  # as many games each
+    headlines = {
+        "learner_efficiency": min(figures["cpu_learner_efficiency"], figures["paper_learner_efficiency"]),
+        "selfplay_efficiency": figures["cpu_selfplay_efficiency"],
+        "paper_iteration_s": figures["paper_iteration_s"],
+        "cpu_games_per_s": figures["cpu_games_per_s"],
+        "ray_scaling_1_to_2": figures["ray_2_decisions_per_s"] / figures["ray_1_decisions_per_s"],
+    }
+    show("in short", headlines)
+    return {**figures, **headlines}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
+    parser.add_argument("--quick", action="store_true", help="tiny networks and few games, for tests")
+    parser.add_argument("--seconds", type=float, default=20.0, help="per measurement (default: 20)")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="runtime.threads (default: all cores)")
+    options = parser.parse_args()
+    about = {
+        "command": " ".join(["python", "experiments/bench_training.py", *sys.argv[1:]]),
+        "cpu": cpu_model(),
+        "cores": os.cpu_count() or 1,
+        "threads": options.threads,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+    print(f"{about['cpu']}, {about['cores']} cores, {options.threads} threads, torch {about['torch']}")
+    torch.manual_seed(0)
+    figures = about | bench(options.quick, options.seconds, options.threads)
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
