@@ -7,6 +7,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CONSTRAINTS ?= constraints.txt
 # Arguments for the command behind a target: `make train ARGS="..."`, `make test ARGS="-k skyjo -n auto"`.
 ARGS ?=
+# Of the network: baseline, belief, ego_only, heads_only.
+VARIANT ?= belief
 # Options of CMakeLists.txt for the extension modules: `make clean setup CMAKE_ARGS=-DBELIEF_NATIVE=ON`.
 CMAKE_ARGS ?=
 
@@ -60,13 +62,19 @@ $(INSTALLED): $(PACKAGES) CMakeLists.txt $(MODULE_SOURCES)
 
 setup: $(INSTALLED) ## create the virtual environment and build the extension modules
 
-train: setup ## train an agent
-	$(BIN)/python -m muzero.train $(ARGS)
+train: setup ## train an agent: make train VARIANT=baseline ARGS="seed=1"
+	$(BIN)/python -m muzero.train +variant=$(VARIANT) $(ARGS)
 
 test: setup ## run the fast tests
 	$(BIN)/python -m pytest $(ARGS)
 
-test-all: setup asan ## run all tests, the slow and the native ones too
+# An independent search to compare ours with; jax is too large for everybody's environment.
+MCTX := $(VENV)/.mctx-installed
+$(MCTX): $(PACKAGES)
+	$(PIP) install $(CONSTRAINTS:%=-c %) mctx jax jaxlib
+	@touch $@
+
+test-all: setup asan $(MCTX) ## run all tests, the slow and the native ones too
 	$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
 
 bench: setup ## run every experiments/bench_*.py; results go to experiments/results/

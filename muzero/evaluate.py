@@ -1,4 +1,8 @@
-"""Games between agents on paired deals: every deal is played once with the first agent in each seat."""
+"""Games between agents on paired deals: every deal is played once with the first agent in each seat.
+
+python -m muzero.evaluate a=checkpoint:runs/x b=bot:greedy games=1000
+python -m muzero.evaluate --help
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,10 @@ class Games:
       scores_b: mean final scores of the other seats.
       truncated: games that reached the cap on decisions.
       decisions: made in each game, by all.
+      deals: number of each game's deal.
+      seats: a's seat.
+      scores: [N, P] by seat.
+      stats: [N, S] what the game reports of an episode (`VecEnv.stat_names`).
     """
 
     won: NDArray[np.float64]
@@ -32,6 +40,10 @@ class Games:
     scores_b: NDArray[np.float64]
     truncated: NDArray[np.bool_]
     decisions: NDArray[np.int64]
+    deals: NDArray[np.int64]
+    seats: NDArray[np.int64]
+    scores: NDArray[np.int64]
+    stats: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.won)
@@ -67,7 +79,8 @@ def against_each(
     rows = np.arange(len(opponents) * each)
     seat, rival = rows % players, rows // each
     tables = env.make(game, len(rows), players, rules, seed, auto_reset=False, threads=threads)
-    tables.reset(deals=(first_deal + rows % each // players).tolist())
+    deal = first_deal + rows % each // players
+    tables.reset(deals=deal.tolist())
     decisions = np.zeros(len(rows), np.int64)
     while not tables.done.all():
         actions = np.full(len(rows), env.SKIP, np.int64)
@@ -92,6 +105,10 @@ def against_each(
         (scores.sum(1) - own_scores) / (players - 1),
         tables.truncated.copy(),
         decisions,
+        deal,
+        seat,
+        tables.scores.astype(np.int64),
+        tables.stats.astype(np.int64),
     )
     return [Games(*(field[rival == number] for field in fields)) for number in range(len(opponents))]
 
@@ -127,4 +144,20 @@ def paired_games(
         parts.append(part)
         if progress:
             progress(players * (start + count))
+    return joined(parts)
+
+
+def joined(parts: Sequence[Games]) -> Games:
+    """Several series of games as one."""
     return Games(*(np.concatenate(list(column)) for column in zip(*(vars(p).values() for p in parts), strict=True)))
+
+
+def main() -> None:
+    """Entry point of `python -m muzero.evaluate`."""
+    from muzero.match import main as play
+
+    play()
+
+
+if __name__ == "__main__":
+    main()

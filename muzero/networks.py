@@ -33,8 +33,8 @@ def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
 
 
 def add_up(tensor: Tensor, dim: int) -> Tensor:
-    """Sum over a short dimension; on CPUs a few additions of slices beat a reduction."""
-    return reduce(torch.add, tensor.unbind(dim))
+    """Sum over a short dimension. On CPUs a few additions of slices beat a reduction, unless they need gradients."""
+    return tensor.sum(dim) if torch.is_grad_enabled() else reduce(torch.add, tensor.unbind(dim))
 
 
 class Support(nn.Module):
@@ -274,12 +274,13 @@ class SlotDynamics(nn.Module):
     def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """latent [B, L], action, shift [B] -> next latent in the next mover's frame, reward logits [B, P N]."""
         B, S, D, P = len(latent), self.slots, self.slot_dim, len(self.seat_from)
-        slots, rest = latent[:, : S * D].contiguous(), latent[:, S * D :]
+        slots, rest = torch.split(latent, [S * D, latent.shape[1] - S * D], 1)
+        slots = slots.contiguous()
         row = torch.arange(B, device=latent.device).unsqueeze(1)
         touched, present = self.touched[action], self.present[action]  # (B, K), (B, K, 1)
         old = slots.view(B * S, D).index_select(0, (row * S + touched).view(-1)).view(B, -1, D)
-        seen = self.slot_in(old) + self.role(self.roles[action])
-        summary = (F.relu(seen) * present).sum(1)
+        seen = self.slot_in(old) + self.role(self.roles)[action]
+        summary = add_up(F.relu(seen) * present, 1)
         hidden = F.gelu(self.rest_in(rest) + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
         hidden = F.gelu(self.hidden(hidden))
         rest_change, spread, reward = self.consequences(hidden).split(self.parts, 1)
@@ -308,7 +309,7 @@ class EgoConditioning(nn.Module):
                 nn.init.normal_(table.weight, std=0.1)
 
     def forward(self, h: Tensor, ego: Tensor, current: Tensor, players: int) -> Tensor:
-        """h [B, X], ego [B, E], current [B] -> [B, E, X]; seats are of the frame."""
+        """h [B, X], ego [B, E] or [1, E], current [B] or [1] -> [B, E, X]; seats are of the frame."""
         h = h.unsqueeze(1)
         if not self.on:
             return self.norm(h)  # type: ignore[no-any-return]
@@ -365,7 +366,8 @@ class SlotTrunk(nn.Module):
     def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """-> (slots [B, S, D], the part that is conditioned [B, G])"""
         cut = self.slots * self.slot_dim
-        return latent[:, :cut].reshape(len(latent), self.slots, self.slot_dim), latent[:, cut:]
+        slots, rest = torch.split(latent, [cut, latent.shape[1] - cut], 1)
+        return slots.reshape(len(latent), self.slots, self.slot_dim), rest
 
     def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
         """slots [B, S, D], conditioned [B, E, G] -> features [B, E, H]"""
@@ -378,19 +380,20 @@ class SlotTrunk(nn.Module):
 class SlotPolicy(nn.Module):
     """A logit per kind of action, plus what each slot that the action touches says in its role."""
 
-    index: Tensor
-    present: Tensor
-    kinds: Tensor
+    said_by: Tensor
+    of_kind: Tensor
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
         H, M, R = config.hidden, config.slot_hidden, spec.num_roles
         touched, roles, present = touched_places(spec)
         self.scored = int(touched[present].max()) + 1 if present.any() else 0  # places that some action touches
-        index = (touched * R + roles).clamp(max=max(0, self.scored * R - 1))
-        self.register_buffer("index", index.reshape(-1), persistent=False)
-        self.register_buffer("present", present.float(), persistent=False)  # (A, K)
-        self.register_buffer("kinds", torch.from_numpy(spec.kinds), persistent=False)
+        action, k = present.nonzero().T
+        said_by = torch.zeros(self.scored * R, spec.num_actions)  # 1 where a place in a role speaks of an action
+        said_by[touched[action, k] * R + roles[action, k], action] = 1.0
+        of_kind = F.one_hot(torch.from_numpy(spec.kinds), spec.num_kinds).T.float()
+        self.register_buffer("said_by", said_by, persistent=False)
+        self.register_buffer("of_kind", of_kind, persistent=False)  # (kinds, A)
         self.kind = nn.Linear(H, spec.num_kinds)
         self.slot = nn.Linear(config.slot_dim, M)
         self.context = nn.Linear(H, M, bias=False)
@@ -399,9 +402,7 @@ class SlotPolicy(nn.Module):
     def forward(self, slots: Tensor, features: Tensor) -> Tensor:
         """slots [B, S, D], features [B, H] -> [B, A]"""
         hidden = F.relu(self.slot(slots[:, : self.scored]) + self.context(features).unsqueeze(1))
-        scores: Tensor = self.score(hidden).flatten(1)[:, self.index].view(len(slots), *self.present.shape)
-        kinds: Tensor = self.kind(features)[:, self.kinds]
-        return kinds + (scores * self.present).sum(-1)
+        return self.kind(features) @ self.of_kind + self.score(hidden).flatten(1) @ self.said_by  # type: ignore[no-any-return]
 
 
 class SlotDecoder(nn.Module):
@@ -498,16 +499,24 @@ class Network(nn.Module):
         """latent [B, L], to_play [B] seats in the root's frame -> everything, for every ego."""
         P = self.num_players
         slots, rest = self.trunk.split(latent)
-        mover = to_play if self.frame == "root" else torch.zeros_like(to_play)
-        egos = self.seats.expand(len(latent), -1)
-        features = self.trunk(slots, self.condition(rest, egos, mover, P))  # (B, E, H)
-        own = features[torch.arange(len(latent), device=latent.device), mover] if self.config.ego else features[:, 0]
+        features = self.trunk(slots, self.condition(rest, self.seats[None], self._mover(to_play), P))  # (B, E, H)
+        own = self._movers_own(features, to_play)
         winner = rank = None
         if self.winner is not None and self.rank is not None:
             winner = self.winner(features)
             rank = self.rank(features).unflatten(-1, (P, P))
         value = self.value(features).reshape(len(latent), P, -1)
         return Prediction(self.policy(slots, own), value, winner, rank)
+
+    def _mover(self, to_play: Tensor) -> Tensor:
+        """Seat to move in the latents' frame, [B], or [1] where it is the first one's."""
+        return to_play if self.frame == "root" else self.seats[:1]
+
+    def _movers_own(self, features: Tensor, to_play: Tensor) -> Tensor:
+        """features [B, E, H] -> those of the player to move, [B, H]"""
+        if self.frame == "root" and features.shape[1] > 1:
+            return features[torch.arange(len(features), device=features.device), to_play]
+        return features.unbind(1)[0]
 
     def reconstruction_loss(self, latent: Tensor, obs: Tensor) -> Tensor:
         """latent [B, L], obs [B, W] of the mover there -> cross entropy of what is to be seen in its slots, [B]."""
@@ -541,7 +550,7 @@ class Network(nn.Module):
         """Policy logits [B, A] and values [B, V]; one value, the root player's, if the backup is "ego"."""
         P, rows = self.num_players, len(latent)
         slots, rest = self.trunk.split(latent)
-        mover = to_play if self.frame == "root" else torch.zeros_like(to_play)
+        mover = self._mover(to_play)
         only_root = backup == "ego"
         if not self.config.ego:
             features = self.trunk(slots, self.condition(rest, mover[:, None], mover, P))[:, 0]
@@ -550,12 +559,12 @@ class Network(nn.Module):
             return self.policy(slots, features).float(), values
         if only_root:
             root = torch.zeros_like(to_play) if self.frame == "root" else -to_play % P
-            features = self.trunk(slots, self.condition(rest, torch.stack([root, mover], 1), mover, P))
+            egos = torch.stack([root, mover.expand_as(root)], 1)
+            features = self.trunk(slots, self.condition(rest, egos, mover, P))
             own, judged = features[:, 1], features[:, :1]
         else:
-            features = self.trunk(slots, self.condition(rest, self.seats.expand(rows, -1), mover, P))
-            own = features[:, 0] if self.frame == "mover" else features[torch.arange(rows, device=mover.device), mover]
-            judged = features
+            features = self.trunk(slots, self.condition(rest, self.seats[None], mover, P))
+            own, judged = self._movers_own(features, to_play), features
         return self.policy(slots, own).float(), self.support.expectation(self.value(judged))
 
     def _root_seat(self, numbers: Tensor, to_play: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
 from muzero import checkpoint, metrics
@@ -52,8 +53,8 @@ class Trainer:
     def __init__(self, config: Config, run: RunDirectory) -> None:
         self.config, self.run = config, run
         self.threads = config.runtime.threads or os.cpu_count() or 1
-        self.beside = config.train.mode == "async" and config.runtime.kind == "local"
-        if self.beside:  # self-play has the other half
+        self.beside = config.train.mode == "async"
+        if self.beside and config.runtime.kind == "local":  # self-play has the other half
             self.threads = max(1, self.threads // 2)
         torch.set_num_threads(self.threads)
         self.device = pick_device(config.runtime.device)
@@ -80,12 +81,14 @@ class Trainer:
         self.rng = np.random.default_rng(config.seed)
         self.iteration = 0  # made
         self.games = 0
-        self.elapsed = 0.0  # seconds, of earlier processes too
+        self.earlier = 0.0  # seconds of earlier processes
+        self.started = time.monotonic()
         self.runtime = make_runtime(config)
         self.saved: Path | None = None
         found = checkpoint.load_latest(run.path)
         if found:
             self._resume(found)
+        self.finished = self._is_finished()
         self.metrics = metrics.Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)
         self._reanalyser: Planner | None = None
         self._judge: Searcher | None = None
@@ -103,7 +106,6 @@ class Trainer:
             group=config.variant,
         )
         console = Console(quiet=config.logging.display == "none", force_terminal=_terminal(config.logging.display))
-        started = time.monotonic() - self.elapsed
         display = metrics.Display(
             train.iterations,
             start=self.iteration,
@@ -112,16 +114,14 @@ class Trainer:
         )
         with Interruption() as interruption, display:
             try:
-                if self.beside and not self._finished():
+                if self.beside and not self.finished:
                     self._request()
-                while not self._finished():
+                while not self.finished:
                     record, timings = self._iterate()
-                    self.elapsed = time.monotonic() - started
-                    timings["elapsed"] = self.elapsed
                     self.metrics.log(record, timings)
                     wandb.log(record, timings)
                     display.update(record, timings)
-                    last = self._finished() or interruption.requested
+                    last = self.finished or interruption.requested
                     if last or self._due(train.checkpoint_every) or self.pool.wants(self.iteration):
                         self.save()
                     if interruption.requested:
@@ -138,7 +138,12 @@ class Trainer:
                 self.runtime.close()
         return 0
 
-    def _finished(self) -> bool:
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the run, of earlier processes too."""
+        return self.earlier + time.monotonic() - self.started
+
+    def _is_finished(self) -> bool:
         minutes = self.config.train.minutes
         return self.iteration >= self.config.train.iterations or (0 < minutes * 60 <= self.elapsed)
 
@@ -159,13 +164,15 @@ class Trainer:
         losses = self._learn()
         learned = time.perf_counter() - learning
         self.iteration += 1
+        self.finished = self._is_finished()
         record: dict[str, Any] = {"iteration": self.iteration, "losses": losses, "diagnostics": self._diagnose(played)}
         judging = time.perf_counter()
-        if self._due(self.config.evaluation.every) or (self.config.evaluation.every and self._finished()):
+        if self._due(self.config.evaluation.every) or (self.config.evaluation.every and self.finished):
             record |= evaluate_bots(self._evaluator(), self.config)
         now = time.perf_counter()
         timings = self._timings(played, now - started, waited, learned)
         timings["seconds"]["evaluation"] = now - judging
+        timings["elapsed"] = self.elapsed
         if self.pool.wants(self.iteration):
             self.pool.add(self.iteration)
         return record, timings
@@ -345,7 +352,7 @@ class Trainer:
             self.learner.load_ema(found.tensors["ema"])
         self.learner.steps = int(state["steps"])
         self.replay.load(found.arrays["replay"])
-        self.games, self.elapsed = int(state["games"]), float(state["elapsed"])
+        self.games, self.earlier = int(state["games"]), float(state["elapsed"])
         self.curriculum.load(state["curriculum"])
         self.pool.members = [int(member) for member in state["pool"]]
         self.rng = checkpoint.rng_from_json(state["rng"])
@@ -359,7 +366,10 @@ def _terminal(display: str) -> bool | None:
 
 def read_config(raw: DictConfig) -> Config:
     """A checked configuration from what Hydra composed."""
-    config = OmegaConf.to_object(raw)
+    try:  # Hydra lets +unknown.key=1 pass
+        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.to_container(raw)))
+    except OmegaConfBaseException as error:
+        raise ValueError(error) from None
     assert isinstance(config, Config)
     config.check()
     return config

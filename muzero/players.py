@@ -1,0 +1,151 @@
+"""Agents by short strings, for command lines and tables.
+
+    random
+    bot:greedy                      a hand-written player; bot:threshold(t=2) with parameters
+    checkpoint:PATH                 a trained network with greedy search; PATH is a run directory (its newest
+                                    checkpoint), a checkpoint's directory or a .safetensors file
+    policy:PATH                     its policy without search
+    simulator:256                   search with the real rules, so many imagined worlds per decision
+
+Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
+
+    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  compile=on|off
+                ablation=none|no_ego|wrong_ego|zero_all
+    policy      iteration=N  temperature=T  ablation=...
+    simulator   bot=NAME (plays the worlds out)  network=PATH (judges them instead)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+
+from muzero import checkpoint
+from muzero.agents import Agent, Bot, Policy, Random, Searcher, Simulator
+from muzero.config import ModelConfig, SearchConfig, require
+from muzero.networks import Network
+from muzero.spec import GameSpec
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "random": (),
+    "bot": (),
+    "checkpoint": ("iteration", "simulations", "algorithm", "ablation", "compile"),
+    "policy": ("iteration", "temperature", "ablation"),
+    "simulator": ("bot", "network"),
+}
+
+
+@dataclass(frozen=True)
+class Player:
+    """An agent that was named.
+
+    Attributes:
+      text: as it was written.
+      kind: one of `KINDS`.
+      what: a bot's name, a path, or a number of worlds.
+      options: by name.
+    """
+
+    text: str
+    kind: str
+    what: str
+    options: dict[str, str]
+
+
+def parse(text: str) -> Player:
+    """Reads a string; refuses unknown kinds and options by name."""
+    kind, _, rest = text.partition(":")
+    require(kind in KINDS, f"agent {text!r}", f"one of {', '.join(f'{k}:...' for k in KINDS)}", kind)
+    what, options = rest, {}
+    if kind != "bot":  # a bot's parameters are in brackets, with commas of their own
+        what, *parts = rest.split(",")
+        for part in parts:
+            name, equals, value = part.partition("=")
+            allowed = ", ".join(KINDS[kind]) or "none"
+            require(bool(equals) and name in KINDS[kind], f"agent {text!r}", f"options among {allowed}", part)
+            options[name] = value
+    require(bool(what) == (kind != "random"), f"agent {text!r}", "something after the colon, except for random", what)
+    return Player(text, kind, what, options)
+
+
+def game_of(player: Player) -> dict[str, Any] | None:
+    """Game, number of players and rules that a network was trained for; None for other agents."""
+    if player.kind not in ("checkpoint", "policy"):
+        return None
+    return {key: value for key, value in _weights(player).agent.items() if key in ("game", "players", "rules")}
+
+
+def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1, threads: int = 1) -> Agent:
+    """Makes the agent, for a game.
+
+    Args:
+      batch: decisions at a time.
+      lanes: of a search.
+      threads: of a simulator.
+    """
+    number = _numbers(player)
+    if player.kind == "random":
+        return Random()
+    if player.kind == "bot":
+        return Bot(player.what)
+    if player.kind == "simulator":
+        worlds = number(int, player.what, "worlds")
+        network = player.options.get("network")
+        judge = load_network(parse(f"policy:{network}"), game, players)[0] if network else None
+        bot = player.options.get("bot", "greedy")
+        return Simulator(worlds, bot, judge, threads=threads, name=player.text)
+    network_, search = load_network(player, game, players)
+    if "ablation" in player.options:
+        network_.set_ablation(player.options["ablation"])
+    if player.kind == "policy":
+        temperature = number(float, player.options.get("temperature", "0"), "temperature")
+        return Policy(network_, temperature, name=player.text)
+    changes: dict[str, Any] = {"workers": lanes, "compile": player.options.get("compile", "off")}
+    if "simulations" in player.options:
+        changes["simulations"] = number(int, player.options["simulations"], "simulations")
+    if "algorithm" in player.options:
+        changes["algorithm"] = player.options["algorithm"]
+    return Searcher(network_, replace(search, **changes), batch, name=player.text)
+
+
+def load_network(player: Player, game: str, players: int) -> tuple[Network, SearchConfig]:
+    """The network of a checkpoint, and the search it was trained with."""
+    found = _weights(player)
+    agent = found.agent
+    for key, wanted in (("game", game), ("players", players)):
+        require(agent[key] == wanted, f"agent {player.text!r}, {key}", f"{wanted} as in this match", agent[key])
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    network = Network(GameSpec.of(game, players), _fill(ModelConfig, agent["model"])).to(device).eval()
+    network.load_state_dict(found.ema or found.weights)
+    return network, _fill(SearchConfig, agent.get("search", {}))
+
+
+def _fill(kind: type[Any], values: dict[str, Any]) -> Any:
+    """A configuration from a checkpoint; keys that have gone since are an error that names them."""
+    known = {f.name for f in fields(kind)}
+    unknown = sorted(set(values) - known)
+    require(not unknown, f"checkpoint's {kind.__name__}", f"keys among {', '.join(sorted(known))}", unknown)
+    return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
+
+
+def _weights(player: Player) -> checkpoint.Weights:
+    path = Path(player.what)
+    if "iteration" in player.options:
+        iteration = _numbers(player)(int, player.options["iteration"], "iteration")
+        path = path / checkpoint.CHECKPOINTS / f"{iteration:06d}"
+    return checkpoint.load_weights(path)
+
+
+def _numbers(player: Player) -> Callable[..., Any]:
+    def number(kind: type[Any], text: str, name: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            raise ValueError(f"agent {player.text!r}, {name}: expected a number, got {text!r}") from None
+
+    return number
