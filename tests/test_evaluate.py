@@ -26,7 +26,9 @@ def rows(games: Games) -> list[tuple[float, ...]]:
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_bot_against_itself_is_symmetric_on_each_deal(players: int) -> None:
     """Every deal is one game, seen once from each seat; and it is the game that the core plays."""
-    (games,) = against_each(Bot("greedy"), [Bot("greedy")], DEALS, game="skyjo", players=players, rules=ROUND, seed=SEED)
+    (games,) = against_each(
+        Bot("greedy"), [Bot("greedy")], DEALS, game="skyjo", players=players, rules=ROUND, seed=SEED
+    )
     assert len(games) == DEALS * players
     tables = env.make("skyjo", 1, players, ROUND, SEED)
     records = tables.play([tables.bot("greedy")] * players, DEALS)
@@ -105,7 +107,7 @@ def test_a_watcher_is_told_of_the_first_agents_decisions() -> None:
 
 def games_of(won: list[float]) -> Games:
     n = len(won)
-    return Games(np.array(won), np.arange(n) * 1.0, np.full(n, 4.0), np.arange(n) == 0, np.full(n, 30))
+    return Games(np.array(won), np.arange(n, dtype=np.float64), np.full(n, 4.0), np.arange(n) == 0, np.full(n, 30))
 
 
 def test_summary_by_hand() -> None:

@@ -178,7 +178,9 @@ def test_nothing_is_read_back_past_the_end() -> None:
     network, batch = make(), changed(a_batch(), live=np.repeat([[1, 1, 0, 0]], B, 0))
     other = batch.obs.copy()
     other[:, 2:] = a_batch(seed=9).obs[:, 2:]
-    assert (losses(network, changed(batch, obs=other))["reconstruction"] == losses(network, batch)["reconstruction"]).all()
+    assert (
+        losses(network, changed(batch, obs=other))["reconstruction"] == losses(network, batch)["reconstruction"]
+    ).all()
 
 
 @pytest.mark.parametrize("latent", ["flat", "slots"])
@@ -248,9 +250,7 @@ def test_reports_are_means_since_the_last() -> None:
 
 def test_a_window_of_no_weight_teaches_nothing() -> None:
     one, other = a_batch(windows=2), a_batch(seed=9, windows=2)
-    mixed = {
-        f.name: np.stack([getattr(one, f.name)[0], getattr(other, f.name)[1]]) for f in fields(Batch)
-    }
+    mixed = {f.name: np.stack([getattr(one, f.name)[0], getattr(other, f.name)[1]]) for f in fields(Batch)}
     weights = []
     for batch in (one, Batch(**mixed)):
         network = make("belief", "flat")
@@ -354,7 +354,7 @@ def test_a_loss_that_is_no_number_is_an_error() -> None:
     with torch.no_grad():
         next(network.value.parameters()).fill_(math.nan)
     learner.step(a_batch(), 0)
-    with pytest.raises(DivergedError, match="after 2 steps.*'value': nan.*'total': nan.*learner.largest_loss=10000"):
+    with pytest.raises(DivergedError, match=r"after 2 steps.*'value': nan.*'total': nan.*learner.largest_loss=10000"):
         learner.report()
 
 

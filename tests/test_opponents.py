@@ -67,7 +67,8 @@ def test_win_rates_are_means_at_first_and_forget_later() -> None:
     c = curriculum(window=4)
     for points in (1.0, 0.0, 0.5):
         c.note(0, points)
-    assert (c.rates, c.games) == (pytest.approx([0.5, 0.0, 0.0]), [3, 0, 0])
+    assert c.rates == pytest.approx([0.5, 0.0, 0.0])
+    assert c.games == [3, 0, 0]
     note(c, 0, 1.0, 2)  # the fourth and the fifth count a quarter each
     assert c.rates[0] == pytest.approx((0.5 * 0.75 + 0.25) * 0.75 + 0.25)
 
@@ -132,5 +133,5 @@ def test_members_are_drawn_evenly() -> None:
     assert pool.draw(rng) is None
     pool.members = [3, 9, 12]
     drawn = [pool.draw(rng) for _ in range(3000)]
-    assert np.unique(drawn, return_counts=True)[1] / 3000 == pytest.approx([1 / 3] * 3, abs=0.04)
     assert set(drawn) == {3, 9, 12}
+    assert [drawn.count(member) / 3000 for member in pool.members] == pytest.approx([1 / 3] * 3, abs=0.04)

@@ -25,7 +25,9 @@ MIXED = Mixture(0.3, (0.2, 0.2))
 PURE = Mixture(0.0, (0.0, 0.0))
 
 
-def settings(players: int = 2, tables: int = 4, seed: int = 3, search: dict[str, Any] | None = None, **rules: Any) -> Config:
+def settings(
+    players: int = 2, tables: int = 4, seed: int = 3, search: dict[str, Any] | None = None, **rules: Any
+) -> Config:
     model = replace(load_model_config("tiny", "belief"), width=16, hidden=24, global_dim=24)
     training = {"episode": "round", "round_reward": 2.0, **rules}
     return Config(
@@ -125,7 +127,9 @@ def test_the_agent_takes_every_seat() -> None:
     worker = Watched(settings(players=3))
     played = worker.play(orders(8, Mixture(0.0, (0.5, 0.5))))
     seats = {
-        int(e.to_play[e.has_policy][0]) for e, kind in zip(played.episodes, played.opponents, strict=True) if kind != SELF
+        int(e.to_play[e.has_policy][0])
+        for e, kind in zip(played.episodes, played.opponents, strict=True)
+        if kind != SELF
     }
     assert seats == {0, 1, 2}
 

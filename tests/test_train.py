@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -161,7 +162,12 @@ def test_smoke(variant: str, tmp_path: Path) -> None:
 def test_the_same_command_gives_the_same_bytes(reference: Path, tmp_path: Path) -> None:
     again = Run(tmp_path).done()
     assert same(result(reference), result(again.path))
-    assert [int(place.name) for place in checkpoint.checkpoints(reference)] == [3, 4, 6]  # a member, and the last two
+    assert [int(place.name) for place in checkpoint.checkpoints(reference)] == [
+        2,
+        3,
+        4,
+        6,
+    ]  # kept, a member, the last two
     records = metrics.read(reference)
     assert [record["iteration"] for record in records] == [1, 2, 3, 4, 5, 6]
     assert [record["diagnostics"]["pool"] for record in records] == [0, 0, 0, 1, 1, 1]
@@ -199,32 +205,27 @@ def test_asked_to_stop_it_saves_and_goes_on_later(reference: Path, tmp_path: Pat
     assert same(result(reference), result(run.path))
 
 
-def killed_often(home: Path, kills: int, seed: int, *argv: str) -> Path:
-    """A run that was killed so many times, at random moments: while starting, playing, learning, saving."""
-    rng, died = random.Random(seed), 0
-    while died < kills:
+def killed_at(home: Path, iterations: list[int], most: float, *argv: str) -> Path:
+    """A run killed up to `most` seconds after it logged each of these: while starting, playing, learning, saving."""
+    rng = random.Random(0)
+    for iteration in iterations:
         run = Run(home, *argv)
-        target = run.lines + rng.choice([0, 0, 1, 1, 2])
-        alive = run.wait_until(lambda run=run, target=target: run.lines >= target)  # type: ignore[misc]
-        time.sleep(rng.uniform(0, 1.0))
-        run.send(signal.SIGKILL) if alive else None
-        if run.end() == 0:
-            break
-        assert run.process.exitcode == -signal.SIGKILL, run.log
-        died += 1
-    assert died >= min(kills, 2)
+        assert run.wait_until(lambda run=run, at=iteration: run.lines >= at)  # type: ignore[misc]
+        time.sleep(rng.uniform(0, most))
+        run.send(signal.SIGKILL)
+        assert run.end() == -signal.SIGKILL, run.log
     return Run(home, *argv).done().path
 
 
 def test_killed_at_random_moments_it_ends_the_same(reference: Path, tmp_path: Path) -> None:
-    assert same(result(reference), result(killed_often(tmp_path, 3, seed=0)))
+    assert same(result(reference), result(killed_at(tmp_path, [0, 1, 3], 0.4)))
 
 
 @pytest.mark.slow
 def test_killed_twenty_times_it_ends_the_same(tmp_path: Path) -> None:
-    longer = "train.iterations=30"
+    longer, moments = "train.iterations=60", sorted(random.Random(1).randrange(45) for _ in range(20))
     whole = Run(tmp_path / "whole", longer).done()
-    assert same(result(whole.path), result(killed_often(tmp_path / "killed", 20, 1, longer)))
+    assert same(result(whole.path), result(killed_at(tmp_path / "killed", moments, 2.0, longer)))
 
 
 @pytest.mark.parametrize("file", ["weights.safetensors", "replay.npz"])
@@ -274,8 +275,10 @@ late = pytest.mark.xfail(reason="found only after the run directory has been mad
         ("selfplay.temperature=[[5,1.0]]", "selfplay.temperature: expected"),
         ("game.bots=[nobody]", "game.bots: skyjo has no bot 'nobody'"),
         ("+game.rules.no_such_rule=1", "game.rules: rule 'no_such_rule'"),
-        ("game.players=99", "players: expected 2 to 8, got 99"),
+        ("game.players=99", "game.rules: num_players: expected 2 to 8, got 99"),
         ("game.name=whist", "game.name: expected one of"),
+        ("+learner.no_such_key=1", "Key 'no_such_key' not in 'LearnerConfig'"),
+        ("+no_such_group.key=1", "Key 'no_such_group' not in 'Config'"),
         ("runtime.workers=2", "runtime.workers: expected 1 with runtime=local, got 2"),
         pytest.param("runtime.device=nonsense", "runtime.device: expected", marks=late),
         pytest.param("search.leaves=0", "leaves: expected", marks=late),
@@ -293,7 +296,6 @@ def test_impossible_values_are_refused_by_name_before_any_work(setting: str, sai
     ("setting", "said"),
     [
         ("learner.no_such_key=1", "Key 'no_such_key' not in 'LearnerConfig'"),
-        ("+learner.no_such_key=1", "Key 'no_such_key' not in 'LearnerConfig'"),
         ("learner.batch=many", "Value 'many' of type 'str' could not be converted to Integer"),
         ("model=huge", "Could not find 'model/huge'"),
     ],
@@ -332,6 +334,59 @@ def test_async_runs_and_resumes(tmp_path: Path) -> None:
     assert all(np.diff(games) >= 4)
     steps = [record["diagnostics"]["steps"] for record in records]
     assert steps[-1] == steps[made - 1] + 2 * 4
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="the self-play process dies of a signal to the whole group, and the run with it")
+def test_a_signal_to_the_whole_group_is_heard_once(tmp_path: Path) -> None:
+    """As schedulers send it."""
+    command = [sys.executable, "-m", "muzero.train", *TINY, f"run_dir={tmp_path / 'run'}", "train.mode=async"]
+    with subprocess.Popen([*command, "selfplay.episodes=40"], start_new_session=True) as process:
+        file = tmp_path / "run" / metrics.METRICS
+        while not (file.exists() and file.read_bytes()) and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(1.0)  # it waits for games
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(WAIT) == 75
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="it waits for its parent for ever")
+def test_the_self_play_process_does_not_outlive_a_killed_run(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "muzero.train", *TINY, f"run_dir={tmp_path / 'run'}", "train.mode=async"]
+    with subprocess.Popen([*command, "train.iterations=1000"], start_new_session=True) as process:
+        while not (tmp_path / "run" / metrics.METRICS).exists() and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(5.0)
+        process.kill()
+        process.wait(WAIT)
+        time.sleep(5.0)
+        try:
+            with pytest.raises(ProcessLookupError):
+                os.killpg(process.pid, 0)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_one_ray_worker_gives_the_bytes_of_none(reference: Path, tmp_path: Path) -> None:
+    run = Run(tmp_path, "runtime=ray", "runtime.workers=1", "runtime.threads=1").done()
+    assert (run.path / metrics.METRICS).read_bytes() == (reference / metrics.METRICS).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="KeyError: each runtime reads only its own state, though runtime is among what may change")
+def test_a_run_may_change_its_runtime(tmp_path: Path) -> None:
+    Run(tmp_path, "train.iterations=2").done()
+    Run(tmp_path, "train.iterations=3", "runtime=ray", "runtime.workers=1").done()
+
+
+def test_a_run_that_ends_by_the_clock_is_evaluated_at_its_end(tmp_path: Path) -> None:
+    run = Run(tmp_path, "train.iterations=1000", "train.minutes=0.02", "evaluation.every=999").done()
+    records = metrics.read(run.path)
+    assert 1 <= len(records) < 1000
+    assert "evaluation" in records[-1]
 
 
 def test_multirun_makes_a_directory_for_each(tmp_path: Path) -> None:
