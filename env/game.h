@@ -26,7 +26,7 @@
 //               std::string last_event() const                           what the last mover did, in words, public parts only
 //               static std::string action_name(int action), phase_name(int phase)
 //   description static ObservationSpec observation(int players, bool counts)
-//               static PhaseRule phase_rule(int phase, int action)
+//               static PhaseRule phase_rule(int players, int phase, int action)
 //               static ActionShape action_shape(int action)
 //               static std::vector<std::vector<int>> symmetric_blocks()  of a player's slots: blocks may trade places,
 //                                                                        and so may the slots of a block

@@ -387,7 +387,9 @@ class VecEnv final : public AnyVecEnv {
     for (int p = 0; p < Game::kNumPhases; ++p) {
       info.phase_names.push_back(Game::phase_name(p));
       info.phase_table.emplace_back();
-      for (int a = 0; a < Game::kNumActions; ++a) info.phase_table.back().push_back(Game::phase_rule(p, a));
+      for (int a = 0; a < Game::kNumActions; ++a) {
+        info.phase_table.back().push_back(Game::phase_rule(o.num_players, p, a));
+      }
     }
     return info;
   }

@@ -227,7 +227,7 @@ struct Skyjo {
 
   static std::string phase_name(int phase);
   static std::string action_name(int action);
-  static PhaseRule phase_rule(int phase, int action);
+  static PhaseRule phase_rule(int players, int phase, int action);
   static ActionShape action_shape(int action);
   static std::vector<std::vector<int>> symmetric_blocks();
   std::string check(const Rules& rules, int players) const;
