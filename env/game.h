@@ -4,7 +4,8 @@
 // A game `G` is a plain struct: its data members are the complete state of one table, it has no padding (so a
 // state is compared, saved and copied as bytes) and it owns no memory. It provides
 //
-//   constants   kName, kVersion, kNumActions (<= 64), kMinPlayers, kMaxPlayers, kNumPhases, kMaxWidth of an observation
+//   constants   kName, kVersion, kNumActions (<= 64), kNumPhases, kMaxWidth of an observation, kPools, kCardKinds,
+//               kMinPlayers, kMaxPlayers, kWhyPlayers (why not fewer or more)
 //   types       Rules             a rule set; see RuleVisitor below
 //               Bots              hand-written players; see bots/bot.h
 //   play        void reset(const Rules&, int players, uint64_t key)      deals the first round

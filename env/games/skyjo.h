@@ -56,6 +56,7 @@ struct Skyjo {
   static constexpr int kNumActions = 16;
   static constexpr int kMinPlayers = 2;
   static constexpr int kMaxPlayers = 8;
+  static constexpr const char* kWhyPlayers = "the rules are written for these";
   static constexpr int kNumPhases = 5;
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
