@@ -27,6 +27,7 @@ class Case:
       conserved: fields -> something that must stay the same through an episode.
       hidden: fields -> the hidden facts as a list, for tests that they really vary.
       stats: oracle -> what `VecEnv.stats` reports of an episode.
+      usual: fields before a step -> whether the phase table must say what follows.
     """
 
     game: str
@@ -37,6 +38,7 @@ class Case:
     conserved: Callable[[dict[str, list[int]]], Any]
     hidden: Callable[[dict[str, list[int]]], list[int]]
     stats: Callable[[Any], list[int]]
+    usual: Callable[[dict[str, list[int]]], bool] = lambda fields: True
 
 
 def _skyjo_code(card: int | None) -> int:
