@@ -27,6 +27,7 @@ class Case:
       conserved: fields -> something that must stay the same through an episode.
       hidden: fields -> the hidden facts as a list, for tests that they really vary.
       stats: oracle -> what `VecEnv.stats` reports of an episode.
+      reshuffling: a rule set for two players in which the draw pile soon runs out.
       usual: fields before a step -> whether the phase table must say what follows.
     """
 
@@ -38,6 +39,7 @@ class Case:
     conserved: Callable[[dict[str, list[int]]], Any]
     hidden: Callable[[dict[str, list[int]]], list[int]]
     stats: Callable[[Any], list[int]]
+    reshuffling: Rules
     usual: Callable[[dict[str, list[int]]], bool] = lambda fields: True
 
 
@@ -136,10 +138,9 @@ SKYJO = Case(
     conserved=_skyjo_cards,
     hidden=_skyjo_hidden,
     stats=_skyjo_stats,
+    # 26 cards: the draw pile holds one, so that every other draw reshuffles.
+    reshuffling={"deck": _SMALL_DECK, "max_decisions": 400},
 )
-
-# Two players and 26 cards: the draw pile holds one card, so that every other draw reshuffles.
-SKYJO_RESHUFFLES: Rules = {"deck": _SMALL_DECK, "max_decisions": 400}
 
 
 def _lama_fields(game: lama.Lama) -> dict[str, list[int]]:
@@ -200,12 +201,11 @@ LAMA = Case(
     conserved=_lama_cards,
     hidden=lambda fields: [] if fields["done"][0] else fields["hands"],
     stats=_lama_stats,
+    # 14 cards: one to draw at first.
+    reshuffling={"deck": [2] * 7, "max_decisions": 400, "target": 1000, "nothing_to_draw": "abort"},
     # The table does not know who has folded; with two players that is a phase of its own.
     usual=lambda fields: len(fields["folded"]) == 2 or not any(fields["folded"]),
 )
-
-# Two players and 14 cards: one card to draw at first, so that hands soon hold nearly all there are.
-LAMA_RESHUFFLES: Rules = {"deck": [2] * 7, "max_decisions": 400, "target": 1000}
 
 CASES = [SKYJO, LAMA]
 SETTINGS = [(case, rules, players) for case in CASES for rules in case.rules for players in case.players]
