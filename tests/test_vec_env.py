@@ -469,7 +469,7 @@ tables.random_steps(10)
 child = os.fork()
 tables.random_steps(10)
 tables.step(tables.sample_actions(1))
-print(hash(tables.obs.tobytes()), flush=True)
+print(f"{{hash(tables.obs.tobytes())}}\\n", end="", flush=True)  # in one write, for both share the pipe
 if child:
     os.waitpid(child, 0)
 """
