@@ -4,17 +4,17 @@
 // sees; one card opens the discard pile, the rest is the deck. (Nine players would leave one card to draw.)
 //
 // TURN. Do one of three things. Play a card that equals the top of the pile or is the next one: 1-2-3-4-5-6-llama, and
-// after the llama comes the 1 again. Or draw a card, which ends the turn: it cannot be played before the next one. Or fold:
-// you are out of the round and keep your cards, which stay hidden until the round is over. Drawing and folding are allowed
-// to those who could play as well. If the deck is empty when a card is to be drawn, the pile except its top is shuffled
-// and becomes the deck; if there is nothing to draw even then, nobody can draw.
+// after the llama comes the 1 again. Or draw a card, which ends the turn: it cannot be played before the next one. Or
+// fold: you are out of the round and keep your cards, hidden until the round is over. Drawing and folding are
+// allowed to those who could play as well. If the deck is empty when a card is to be drawn, the pile except its top is
+// shuffled and becomes the deck; if there is nothing to draw even then, nobody can draw.
 //
 // LAST PLAYER. When all others have folded, the last player may go on playing cards, but not draw.
 //
-// END. A round ends when somebody has played all cards, or everybody has folded. The cards left in a hand are
-// points, a number its value and the llama 10, but equal cards count only once. Points are taken in chips of 1 and 10,
-// which can be changed at any time; whoever has played all cards returns one chip: one of 10 if the total is 10 or
-// more, else one of 1 if there is any. Then everything is shuffled and dealt anew; the player who made the last move starts
+// END. A round ends when somebody has played all cards, or everybody has folded. The cards left in a hand are points,
+// a number its value and the llama 10, but equal cards count only once. Points are taken in chips of 1 and 10, which
+// can be changed at any time; whoever has played all cards returns one chip: one of 10 if the total is 10 or more,
+// else one of 1 if there is any. Then everything is shuffled and dealt anew; the player who made the last move starts
 // (seat 0 the first round). A match ends after the round in which somebody's total is 40 or more; the lowest total
 // wins, equal lowest totals share the win.
 //
