@@ -4,7 +4,8 @@
 // A game `G` is a plain struct: its data members are the complete state of one table, it has no padding (so a
 // state is compared, saved and copied as bytes) and it owns no memory. It provides
 //
-//   constants   kName, kVersion, kNumActions (<= 64), kMinPlayers, kMaxPlayers, kNumPhases, kMaxWidth of an observation
+//   constants   kName, kVersion, kNumActions (<= 64), kNumPhases, kMaxWidth of an observation, kPools, kCardKinds,
+//               kMinPlayers, kMaxPlayers, kWhyPlayers (why not fewer or more)
 //   types       Rules             a rule set; see RuleVisitor below
 //               Bots              hand-written players; see bots/bot.h
 //   play        void reset(const Rules&, int players, uint64_t key)      deals the first round
@@ -26,7 +27,7 @@
 //               std::string last_event() const                           what the last mover did, in words, public parts only
 //               static std::string action_name(int action), phase_name(int phase)
 //   description static ObservationSpec observation(int players, bool counts)
-//               static PhaseRule phase_rule(int phase, int action)
+//               static PhaseRule phase_rule(int players, int phase, int action)
 //               static ActionShape action_shape(int action)
 //               static std::vector<std::vector<int>> symmetric_blocks()  of a player's slots: blocks may trade places,
 //                                                                        and so may the slots of a block

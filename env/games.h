@@ -1,7 +1,10 @@
 // The list of games: the one place where they meet. A new game is one include of each kind and one line below.
 #pragma once
 
+#include "env/bots/lama.h"
 #include "env/bots/skyjo.h"
+#include "env/games/lama_check.h"
+#include "env/games/lama_knowledge.h"
 #include "env/games/skyjo_check.h"
 #include "env/games/skyjo_knowledge.h"
 #include "env/vec_env.h"
@@ -12,6 +15,7 @@ namespace env {
 template <class Visitor>
 void for_each_game(Visitor&& visit) {
   visit(Skyjo{});
+  visit(Lama{});
 }
 
 inline std::unique_ptr<AnyVecEnv> make_vec_env(const std::string& name, const Options& options) {

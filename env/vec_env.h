@@ -348,13 +348,14 @@ class VecEnv final : public AnyVecEnv {
   }
 
   static const Options& checked(const Options& o) {
-    const auto require = [](const char* name, int value, int low, int high) {
+    const auto require = [](const char* name, int value, int low, int high, const std::string& reason = "") {
       if (value >= low && value <= high) return;
       throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(low) + " to " +
-                                  std::to_string(high) + ", got " + std::to_string(value));
+                                  std::to_string(high) + ", got " + std::to_string(value) + reason);
     };
     require("num_envs", o.num_envs, 1, 1 << 24);
-    require("num_players", o.num_players, Game::kMinPlayers, Game::kMaxPlayers);
+    require("num_players", o.num_players, Game::kMinPlayers, Game::kMaxPlayers,
+            std::string(" (") + Game::kWhyPlayers + ")");
     require("threads", o.threads, 1, 1024);
     return o;
   }
@@ -387,7 +388,9 @@ class VecEnv final : public AnyVecEnv {
     for (int p = 0; p < Game::kNumPhases; ++p) {
       info.phase_names.push_back(Game::phase_name(p));
       info.phase_table.emplace_back();
-      for (int a = 0; a < Game::kNumActions; ++a) info.phase_table.back().push_back(Game::phase_rule(p, a));
+      for (int a = 0; a < Game::kNumActions; ++a) {
+        info.phase_table.back().push_back(Game::phase_rule(o.num_players, p, a));
+      }
     }
     return info;
   }

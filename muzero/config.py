@@ -118,7 +118,9 @@ class SearchConfig:
         require(self.unvisited in ("neutral", "lowest"), "search.unvisited", "neutral or lowest", self.unvisited)
         require(self.compile in COMPILE, "search.compile", f"one of {', '.join(COMPILE)}", self.compile)
         require(self.simulations >= 0, "search.simulations", "0 or more", self.simulations)
-        require(self.workers >= 1, "search.workers", "1 or more", self.workers)
+        for name in ("workers", "threads", "leaves", "max_considered"):
+            require(getattr(self, name) >= 1, f"search.{name}", "1 or more", getattr(self, name))
+        require(0 < self.discount <= 1, "search.discount", "more than 0, at most 1", self.discount)
 
 
 @dataclass
@@ -462,6 +464,8 @@ class Config:
         for part in vars(self).values():
             if hasattr(part, "check"):
                 part.check()
+        someone = bool(self.game.bots) or not self.evaluation.every
+        require(someone, "game.bots", "at least one, or evaluation.every=0", self.game.bots)
         least = self.selfplay.tables // self.runtime.workers
         require(least >= 1, "selfplay.tables", f"at least {self.runtime.workers}, one per worker", self.selfplay.tables)
 

@@ -89,11 +89,13 @@ class Pool:
         return self.config.share > 0 and iteration > 0 and iteration % self.config.every == 0
 
     def add(self, iteration: int) -> None:
-        """Takes a member in; if there are too many, every second of the older half leaves, so that the ages spread."""
+        """Takes a member in. If there are too many, the one with the nearest neighbours leaves, so that ages spread."""
         self.members.append(iteration)
-        if len(self.members) > self.config.size:
-            old = len(self.members) // 2
-            self.members = self.members[:old:2] + self.members[old:]
+        if self.config.size == 1:
+            self.members = [iteration]
+        elif len(self.members) > self.config.size:
+            gaps = [after - before for before, after in zip(self.members, self.members[2:], strict=False)]
+            del self.members[1 + int(np.argmin(gaps))]
 
     def draw(self, rng: np.random.Generator) -> int | None:
         """A member, uniformly; None if there are none yet."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -81,6 +83,7 @@ class Local:
         self.worker = SelfPlay(config, device=str(pick_device(config.runtime.device)))
         self.threads = config.runtime.threads or os.cpu_count() or 1
         self.lanes = config.search.workers
+        self.generation = 0
         self._asked: tuple[Orders, Weights, Weights | None] | None = None
 
     def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
@@ -102,11 +105,17 @@ class Local:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """See `Runtime`."""
-        return self.worker.state()
+        return _pack([self.worker.state()], [self.generation])
 
     def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
         """See `Runtime`."""
-        self.worker.load(state)
+        found = _unpack(state, 1)
+        if found:
+            (own,), (self.generation,) = found
+            self.worker.load(own)
+        else:
+            self.generation = _fresh(state, games)
+            self.worker.started = self.generation * _GENERATION
 
     def close(self) -> None:
         """See `Runtime`."""
@@ -146,12 +155,12 @@ class Beside:
     def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
         """See `Runtime`."""
         self._child.shutdown()
-        self._child = self._start(_GENERATION + 2 * games)
+        self._child = self._start(_fresh(state, games) * _GENERATION)
 
     def close(self) -> None:
         """See `Runtime`. What is under way is given up."""
         for process in list((self._child._processes or {}).values()):
-            process.terminate()
+            process.kill()
         self._child.shutdown(cancel_futures=True)
 
 
@@ -160,17 +169,45 @@ _child: SelfPlay | None = None  # the worker, in a child process
 
 def _start_child(config: Config, threads: int, first_game: int) -> None:
     global _child
-    for number in (signal.SIGINT, signal.SIGUSR1):  # whether to stop is the parent's decision
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):  # whether to stop is the parent's decision
         signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     torch.set_num_threads(threads if config.search.workers == 1 else 1)
     _child = SelfPlay(config, device=str(pick_device(config.runtime.device)))
     _child.started = first_game
+
+
+def _die_with(parent: int) -> None:
+    """Ends this process soon after its parent, however that ended."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _play_in_child(orders: Orders, weights: dict[str, Any], rival: dict[str, Any] | None) -> Played:
     assert _child is not None
     _child.load_weights(_tensors(weights), _tensors(rival) if rival else None)
     return _child.play(orders)
+
+
+def _pack(states: list[dict[str, NDArray[Any]]], generation: list[int]) -> dict[str, NDArray[Any]]:
+    """States of workers as one."""
+    merged = {f"{i}.{name}": array for i, state in enumerate(states) for name, array in state.items()}
+    return {**merged, "generation": np.array(generation)}
+
+
+def _unpack(state: Mapping[str, NDArray[Any]], workers: int) -> tuple[list[dict[str, NDArray[Any]]], list[int]] | None:
+    """The other way; None if there are no games to continue, or those of another number of workers."""
+    if "generation" not in state or len(state["generation"]) != workers:
+        return None
+    split = [name.partition(".") for name in state if name != "generation"]
+    states = [{n: state[f"{i}.{n}"] for i, _, n in split if i == str(worker)} for worker in range(workers)]
+    return states, [int(g) for g in state["generation"]]
+
+
+def _fresh(state: Mapping[str, NDArray[Any]], games: int) -> int:
+    """A generation whose deals nobody has played: later than any before it."""
+    return 1 + games + int(max(state["generation"], default=0) if "generation" in state else 0)
 
 
 def _arrays(weights: Weights) -> dict[str, NDArray[Any]]:
@@ -225,7 +262,7 @@ class RayRuntime:
         self.generation = [0] * r.workers
         self.restarts = 0
         self.actors = [self._actor(i) for i in range(r.workers)]
-        self._flights: dict[Any, tuple[int, tuple[Any, ...]]] = {}  # result -> actor, what it was asked
+        self._flights: dict[Any, tuple[int, Any, tuple[Any, ...]]] = {}  # result -> index, actor, what it was asked
 
     def _actor(self, index: int) -> Any:
         return self._make.remote(self.config, index, self.config.runtime.workers, self.generation[index])
@@ -235,13 +272,15 @@ class RayRuntime:
         put = self.ray.put(_arrays(weights))
         put_rival = self.ray.put(_arrays(rival)) if rival else None
         share = replace(orders, episodes=-(-orders.episodes // len(self.actors)))
-        busy = [actor for actor, _ in self._flights.values()]
+        busy = [index for index, _, _ in self._flights.values()]
         for index in range(len(self.actors)):
             if busy.count(index) < self.config.runtime.in_flight:
                 self._launch(index, (share, put, put_rival))
 
-    def _launch(self, index: int, asked: tuple[Any, ...]) -> None:
-        self._flights[self.actors[index].play.remote(*asked)] = index, asked
+    def _launch(self, index: int, asked: tuple[Any, ...]) -> Any:
+        result = self.actors[index].play.remote(*asked)
+        self._flights[result] = index, self.actors[index], asked
+        return result
 
     def gather(self) -> list[Played]:
         """See `Runtime`."""
@@ -252,14 +291,15 @@ class RayRuntime:
         while self._flights and (everything or not landed):
             ready, _ = self.ray.wait(list(self._flights), num_returns=1)
             for result in ready:
-                index, asked = self._flights.pop(result)
+                index, actor, asked = self._flights.pop(result)
                 try:
                     landed[result] = self.ray.get(result)
-                except self.ray.exceptions.RayActorError:
-                    self._replace(index)
-                    again = self.actors[index].play.remote(*asked)
-                    self._flights[again] = index, asked
-                    order[order.index(result)] = again
+                except self.ray.exceptions.RayActorError as error:
+                    if "creation task" in str(error):  # it would fail again
+                        raise RuntimeError(f"self-play actor {index} cannot start: {error}") from None
+                    if actor is self.actors[index]:  # and not replaced already, for another of its results
+                        self._replace(index)
+                    order[order.index(result)] = self._launch(index, asked)
         return [landed[result] for result in order if result in landed]
 
     def _replace(self, index: int) -> None:
@@ -272,24 +312,20 @@ class RayRuntime:
         """See `Runtime`."""
         if self._flights:
             return {}
-        states = self.ray.get([actor.state.remote() for actor in self.actors])
-        merged = {f"{i}.{name}": array for i, state in enumerate(states) for name, array in state.items()}
-        return {**merged, "generation": np.array(self.generation)}
+        return _pack(self.ray.get([actor.state.remote() for actor in self.actors]), self.generation)
 
     def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
         """See `Runtime`."""
-        if not state:
-            self.generation = [1 + games] * len(self.actors)
+        found = _unpack(state, len(self.actors))
+        if found:
+            states, self.generation = found
+            self.ray.get([actor.load.remote(own) for actor, own in zip(self.actors, states, strict=True)])
+        else:
             for index in range(len(self.actors)):
+                self.generation[index] = _fresh(state, games) - 1
+                self.ray.kill(self.actors[index])
                 self._replace(index)
-            return
-        self.generation = [int(g) for g in state["generation"]]
-        require(
-            len(self.generation) == len(self.actors), "runtime.workers", str(len(self.generation)), len(self.actors)
-        )
-        for i, actor in enumerate(self.actors):
-            own = {name.partition(".")[2]: array for name, array in state.items() if name.startswith(f"{i}.")}
-            self.ray.get(actor.load.remote(own))
+            self.restarts = 0
 
     def close(self) -> None:
         """See `Runtime`."""

@@ -32,7 +32,7 @@ class Episode:
       phase: int8 [T].
       rewards: float32 [T, P] paid by the action.
       policy: float32 [T, A] target.
-      has_policy: bool [T], False for bots' and forced moves.
+      has_policy: bool [T], False for moves that no search of the current network made.
       values: float32 [T, P] search values, NaN where unknown.
       raw_values: float32 [T, P] the network's own, NaN where unknown.
       ranks: int8 [P], 1 is best, ties share the better rank; ignored if truncated.

@@ -385,6 +385,7 @@ def run_directory(config: Config) -> Path:
 
 def train(config: Config) -> int:
     """Trains, or goes on; returns the exit code."""
+    pick_device(config.runtime.device)
     with checkpoint.open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
         print(f"{'resuming' if run.resumed else 'training'} {config.variant} in {run.path}", flush=True)
         return Trainer(config, run).train()

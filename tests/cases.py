@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.oracle import skyjo
+from tests.oracle import lama, skyjo
 
 Rules = dict[str, Any]
 
@@ -27,6 +27,8 @@ class Case:
       conserved: fields -> something that must stay the same through an episode.
       hidden: fields -> the hidden facts as a list, for tests that they really vary.
       stats: oracle -> what `VecEnv.stats` reports of an episode.
+      reshuffling: a rule set for two players in which the draw pile soon runs out.
+      usual: fields before a step -> whether the phase table must say what follows.
     """
 
     game: str
@@ -37,6 +39,8 @@ class Case:
     conserved: Callable[[dict[str, list[int]]], Any]
     hidden: Callable[[dict[str, list[int]]], list[int]]
     stats: Callable[[Any], list[int]]
+    reshuffling: Rules
+    usual: Callable[[dict[str, list[int]]], bool] = lambda fields: True
 
 
 def _skyjo_code(card: int | None) -> int:
@@ -134,12 +138,76 @@ SKYJO = Case(
     conserved=_skyjo_cards,
     hidden=_skyjo_hidden,
     stats=_skyjo_stats,
+    # 26 cards: the draw pile holds one, so that every other draw reshuffles.
+    reshuffling={"deck": _SMALL_DECK, "max_decisions": 400},
 )
 
-# Two players and 26 cards: the draw pile holds one card, so that every other draw reshuffles.
-SKYJO_RESHUFFLES: Rules = {"deck": _SMALL_DECK, "max_decisions": 400}
 
-CASES = [SKYJO]
+def _lama_fields(game: lama.Lama) -> dict[str, list[int]]:
+    return {
+        "hands": [hand.count(card) for hand in game.hands for card in lama.CARDS],
+        "draw_pile": list(game.deck),
+        "discard_pile": list(game.pile),
+        "folded": [int(folded) for folded in game.folded],
+        "scores": list(game.scores),
+        "last_round_scores": list(game.last_round_scores),
+        "rounds_won": list(game.rounds_won),
+        "folds": list(game.folds),
+        "history": [number for event in game.history for number in event],
+        **{
+            name: [int(getattr(game, name))]
+            for name in (
+                "to_play",
+                "phase",
+                "starter",
+                "round",
+                "decisions",
+                "round_decisions",
+                "reshuffles",
+                "reshuffled",
+                "done",
+                "truncated",
+                "aborted",
+            )
+        },
+    }
+
+
+def _lama_cards(fields: dict[str, list[int]]) -> list[int]:
+    held = [1 + i % 7 for i, copies in enumerate(fields["hands"]) for _ in range(copies)]
+    return sorted(held + fields["draw_pile"] + fields["discard_pile"])
+
+
+def _lama_stats(game: lama.Lama) -> list[int]:
+    counters = [game.decisions, game.round + 1, game.reshuffles, int(game.aborted)]
+    return [*counters, *game.rounds_won, *game.folds]
+
+
+LAMA = Case(
+    game="lama",
+    players=(2, 3, 4, 5, 6, 7, 8),
+    rules={
+        "official": {},
+        "report": {"preset": "report"},
+        "paid": {"round_reward": 0.5, "time_penalty": 0.01, "initial_scores": "uniform", "target": 60},
+        "round": {"episode": "round", "initial_scores": "uniform", "round_reward": -1.0},
+        "capped": {"max_decisions": 11, "round_reward": 2.0, "target": 200},
+        "all_cards": {"scoring": "all_cards", "last_player": "stops", "target": 300},
+        "no_return": {"chip_return": False, "next_starter": "seat_0", "target": 1000},
+        "lopsided": {"deck": [16, 4, 4, 4, 4, 4, 16], "nothing_to_draw": "abort"},
+    },
+    oracle=lambda rules, players, seed, deal, episode: lama.Lama(rules, players, seed, deal, episode),
+    fields=_lama_fields,
+    conserved=_lama_cards,
+    hidden=lambda fields: [] if fields["done"][0] else fields["hands"],
+    stats=_lama_stats,
+    # 14 cards: one to draw at first.
+    reshuffling={"deck": [2] * 7, "max_decisions": 400, "target": 1000, "nothing_to_draw": "abort"},
+    # The table does not know who has folded; with two players that is a phase of its own.
+    usual=lambda fields: len(fields["folded"]) == 2 or not any(fields["folded"]),
+)
+
+CASES = [SKYJO, LAMA]
 SETTINGS = [(case, rules, players) for case in CASES for rules in case.rules for players in case.players]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import env
-from experiments import skyjo_thresholds
+from experiments import lama_tables, skyjo_thresholds
 
 ROOT = Path(__file__).resolve().parent.parent
 PUBLISHED = json.loads((ROOT / "experiments" / "data" / "skyjo_thresholds.json").read_text())
@@ -19,10 +19,12 @@ PUBLISHED = json.loads((ROOT / "experiments" / "data" / "skyjo_thresholds.json")
 # ---------------------------------------------------------------------------------------------- bench_env
 
 
-def test_bench_env_writes_its_numbers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("game", env.games())
+def test_bench_env_writes_its_numbers(game: str, tmp_path: Path) -> None:
     """Run from the root; every rate is positive and no median is above its best."""
     target = tmp_path / "bench.json"
-    command = [sys.executable, "experiments/bench_env.py", "--seconds", "0.05", "--json", str(target)]
+    options = ["--game", game, "--seconds", "0.05", "--json", str(target)]
+    command = [sys.executable, "experiments/bench_env.py", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "x oracle" in done.stdout
@@ -30,7 +32,7 @@ def test_bench_env_writes_its_numbers(tmp_path: Path) -> None:
     report = json.loads(target.read_text())
     for name in ("rules", "obs", "python_1", "python_1024", "python_8192", "all_cores", "oracle"):
         assert 0 < report[f"{name}_steps_per_s"] <= report[f"{name}_steps_per_s_best"]
-    assert report["bytes_per_table"] == env.make("skyjo").info.state_bytes
+    assert report["bytes_per_table"] == env.make(game).info.state_bytes
     assert {"cpu", "cores", "python", "command"} <= report.keys()
     assert not any(isinstance(value, dict | list) for value in report.values())
 
@@ -158,3 +160,56 @@ def test_interval_covers_what_theory_says() -> None:
     half = 1.96 * values.std() / 100
     assert [low, high] == pytest.approx([values.mean() - half, values.mean() + half], abs=0.02)
     assert skyjo_thresholds.interval_of_mean(np.full(9, 5), 10, rng) == [5, 5]
+
+
+# --------------------------------------------------------------------------------------------- lama_tables
+
+
+def test_lama_tables_are_written_twice_the_same(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for out in (first, second):
+        lama_tables.main(["--games", "400", "--out", str(out)])
+    for name in ("tables.json", "tables.md"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    report = json.loads((first / "tables.json").read_text())
+    assert list(report["tables"]) == ["I", "II", "III", "IV"]
+    for table in report["tables"].values():
+        assert len(table["rows"]) == table["players"]
+        assert sum(row["p_win_round"]["value"] for row in table["rows"]) == pytest.approx(1, abs=1e-4)
+        for row in table["rows"]:
+            for name in (*lama_tables.SHARES, "mean_points"):
+                assert row[name]["ci"][0] < row[name]["value"] < row[name]["ci"][1]
+
+
+def test_lama_agrees_with_the_published_tables() -> None:
+    """72 numbers. The third strategy is better than the first, but less than published, in any reading of the rules."""
+    published = json.loads((ROOT / "experiments" / "data" / "lama_tables.json").read_text())
+    result = lama_tables.study(20_000, 3, published)
+    distances = [
+        row[name]["z"]
+        for table in result["tables"].values()
+        for row in table["rows"]
+        for name in (*lama_tables.SHARES, "mean_points")
+    ]
+    assert len(distances) == 72
+    assert np.abs(distances).max() < 4
+    assert np.square(distances).mean() < 2
+    against_first = result["one_against_three"]["strategy_1"]
+    assert 0.26 < against_first["ci"][0] < against_first["ci"][1] < 0.3
+
+
+@pytest.mark.slow
+def test_the_committed_tables_are_what_the_script_gives(tmp_path: Path) -> None:
+    lama_tables.main(["--out", str(tmp_path)])
+    for name in ("tables.json", "tables.md"):
+        committed = ROOT / "experiments" / "results" / "lama_tables" / name
+        assert (tmp_path / name).read_bytes() == committed.read_bytes()
+
+
+def test_shares_by_hand() -> None:
+    """Wilson's interval of 5 in 10, and two shares a known number of standard errors apart."""
+    assert lama_tables.share(5, 10) == {"value": 0.5, "ci": [0.23659, 0.76341], "n": 10}
+    ours = {"value": 0.6, "n": 100}  # pooled 0.5, standard error sqrt(0.25 * 2 / 100)
+    assert lama_tables.distance_of_shares(ours, 0.4, 100) == pytest.approx(0.2 / 0.005**0.5, abs=0.01)
+    scores = np.array([[3, 1, 1], [0, 5, 9]], np.int32)
+    assert lama_tables.winners(scores).tolist() == [[False, True, True], [True, False, False]]

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import env
-from tests.cases import SETTINGS, SKYJO_RESHUFFLES, Case, setting_name
+from tests.cases import SETTINGS, SKYJO, Case, setting_name
 
 
 def positions(case: Case, name: str, players: int, count: int = 48) -> env.VecEnv:
@@ -92,7 +92,7 @@ def chi_square(observed: np.ndarray, weights: np.ndarray) -> float:
 def test_determinize_samples_the_hypergeometric_posterior(rules: str) -> None:
     """Single cells, pairs of cells, the next deck card and the opponent's drawn card; several moments."""
     copies, pvalues = 8000, []
-    options = {} if rules == "official" else SKYJO_RESHUFFLES
+    options = {} if rules == "official" else SKYJO.reshuffling
     start = env.make("skyjo", 1, 2, options, seed=3, auto_reset=False)
     samples = env.make("skyjo", copies, 2, options, auto_reset=False)
     moments = 0
@@ -165,3 +165,77 @@ def test_counts_are_the_posterior_given_everything_a_seat_has_seen() -> None:
             assert chi_square(observed, weights) > 1e-5, (action, name)
             tested[name, reshuffled] += 1
     assert set(tested) == {(place, after) for place in ("grid", "hand") for after in (False, True)}
+
+
+# -------------------------------------------------------------------------------------------------- L.A.M.A.
+
+
+def lama_hands(tables: env.VecEnv) -> np.ndarray:
+    """[N, P, 7] cards of each kind in every hand."""
+    return np.array([tables.inspect(i)["hands"] for i in range(tables.num_envs)]).reshape(tables.num_envs, -1, 7)
+
+
+def test_hands_are_seen_by_their_owners_alone_until_they_are_counted() -> None:
+    tables = env.make("lama", 64, 3, seed=1, rules={"target": 20}, auto_reset=False)
+    group = tables.groups[0]
+    assert group.name == "hand"
+    for _ in range(40):
+        tables.step(tables.sample_actions(1))
+        hands = lama_hands(tables)
+        for seat in range(3):
+            seen = tables.observe(seat)[:, : group.count * 3].reshape(64, 3, 7, 3)[..., 2]
+            around = hands[:, [(seat + r) % 3 for r in range(3)]]
+            assert (seen[:, 0] == around[:, 0]).all()
+            assert (seen[~tables.done, 1:] == 17).all()
+            assert (seen[tables.done] == around[tables.done]).all()
+    assert tables.done.any()
+
+
+def test_hands_are_dealt_anew_from_the_unseen_cards() -> None:
+    """Cards of a kind in one hand, and in both, are hypergeometric, at several moments; so is the next deck card."""
+    copies, pvalues = 6000, []
+    start = env.make("lama", 1, 3, seed=3, auto_reset=False)
+    samples = env.make("lama", copies, 3, auto_reset=False)
+    strategy = start.bot("strategy_1")
+    for step in range(15):
+        start.step(start.bot_actions([strategy] * 3))
+        if step % 3:
+            continue
+        samples.copy_from(start, [0] * copies)
+        samples.determinize(0, seed=100 + step)
+        unseen, upcoming = samples.unseen_counts(0)[0]
+        hands = lama_hands(samples)
+        assert (hands[:, 0] == lama_hands(start)[0, 0]).all()
+        sizes = hands[0].sum(1)
+        for cards, size in ((hands[:, 1], sizes[1]), (hands[:, 2], sizes[2]), (hands[:, 1:].sum(1), sizes[1:].sum())):
+            kind = step % 7
+            weights = stats.hypergeom(unseen.sum(), unseen[kind], size).pmf(np.arange(9))
+            observed = np.bincount(cards[:, kind], minlength=9)
+            common = weights * copies > 5
+            assert observed[weights == 0].sum() == 0
+            pvalues.append(chi_square(observed[common], weights[common]))
+        before = hands.sum(1)
+        samples.step(np.full(copies, 7))
+        drawn = (lama_hands(samples).sum(1) - before).sum(0)
+        assert drawn.sum() == copies
+        pvalues.append(chi_square(drawn, upcoming))
+    assert min(pvalues) > 1e-3 / len(pvalues), pvalues
+    assert stats.kstest(pvalues, "uniform").pvalue > 1e-4  # neither too bad nor too good
+
+
+def test_lama_counts_are_the_posterior_where_nothing_is_concluded_from_play() -> None:
+    """By rejection: of many deals in which everybody draws, those that look the same to seat 0."""
+    rules = {"deck": [0, 0, 9, 7, 0, 0, 0], "episode": "round"}
+    tables = env.make("lama", 200_000, 2, rules, seed=8, auto_reset=False)
+    alike = np.ones(tables.num_envs, bool)
+    for _ in range(3):
+        rows = tables.observe(0)
+        alike &= (rows == rows[np.flatnonzero(alike)[0]]).all(axis=1)
+        chosen = np.flatnonzero(alike)[:4000]
+        assert len(chosen) > 500
+        unseen = tables.unseen_counts(0)[chosen[0]][0]
+        threes = np.array([tables.inspect(int(i))["hands"][7 + 2] for i in chosen])
+        size = sum(tables.inspect(int(chosen[0]))["hands"][7:])
+        weights = stats.hypergeom(unseen.sum(), unseen[2], size).pmf(np.arange(10))
+        assert chi_square(np.bincount(threes, minlength=10), weights) > 1e-4
+        tables.step(np.where(alike, 7, env.SKIP))

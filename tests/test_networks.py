@@ -71,6 +71,25 @@ def test_shapes(latent: str, encoder: str, variant: str, players: int) -> None:
 
 @kinds
 @variants
+@pytest.mark.parametrize("game", env.games())
+@pytest.mark.parametrize("players", [2, 4])
+def test_every_game_has_networks(latent: str, encoder: str, variant: str, game: str, players: int) -> None:
+    torch.manual_seed(0)
+    spec = GameSpec.of(game, players)
+    config = replace(load_model_config("tiny", variant), latent=latent, encoder=encoder)
+    network, made = Network(spec, config).eval(), env.make(game, 9, players, seed=3)
+    made.random_steps(12)
+    hidden, outputs = network.initial(torch.from_numpy(made.obs), "maxn")
+    assert outputs.shape == (9, spec.num_actions + players)
+    action, to_play = torch.arange(9) % spec.num_actions, seats(9, players)
+    following, outputs = network.recurrent(hidden, action, to_play % 2, to_play, "maxn")
+    assert outputs.shape == (9, spec.num_actions + 2 * players)
+    assert torch.isfinite(outputs).all()
+    assert len(following.unique(dim=0)) == len(hidden.unique(dim=0)) == 9, "observations and actions make a difference"
+
+
+@kinds
+@variants
 def test_search_outputs_are_the_predictions_as_numbers(latent: str, encoder: str, variant: str) -> None:
     """recurrent() leaves out what the search does not need, and says the same as step() and predict()."""
     P, network = 3, make(latent, encoder, variant)

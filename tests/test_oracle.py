@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.oracle.randomness import Random
 from tests.oracle.skyjo import (
     DECK,
     DISCARD,
@@ -17,7 +18,6 @@ from tests.oracle.skyjo import (
     RULES,
     TAKE,
     VALUES,
-    Random,
     Skyjo,
     make_rules,
 )

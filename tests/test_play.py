@@ -153,13 +153,14 @@ def test_rules() -> None:
 # Whole games.
 
 
+@every_game
 @pytest.mark.parametrize(("players", "seat"), [(2, 0), (2, 1), (4, 2)])
-def test_a_person_plays_to_the_end(players: int, seat: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_person_plays_to_the_end(game: str, players: int, seat: int, capsys: pytest.CaptureFixture[str]) -> None:
     person = Chooser(capsys)
-    command = f"skyjo --players {players} --seat {seat} --seed 5 --opponents random --rules target=60"
+    command = f"{game} --players {players} --seat {seat} --seed 5 --opponents random --rules target=60"
     assert play(command, person) == 0
     text = person.finish()
-    assert "skyjo with seed 5" in text
+    assert f"{game} with seed 5" in text
     assert f"seat {seat} (you)" in text
     assert "The game is over." in text
     result = re.findall(r"^ +(\d)\. seat (\d) \((\w+)\) +(-?\d+)$", text, re.MULTILINE)
@@ -171,8 +172,9 @@ def test_a_person_plays_to_the_end(players: int, seat: int, capsys: pytest.Captu
     assert [int(rank) for rank, *_ in result] == [1 + sum(s < score for s in scores) for score in scores]
 
 
-def test_points_of_every_round_add_up(capsys: pytest.CaptureFixture[str]) -> None:
-    assert play("skyjo --watch --seed 1 --opponents random --players 3") == 0
+@every_game
+def test_points_of_every_round_add_up(game: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert play(f"{game} --watch --seed 1 --opponents random --players 3 --rules target=100") == 0
     totals = [0, 0, 0]
     text = capsys.readouterr().out
     for line in re.findall(r"^points: .*$", text, re.MULTILINE):

@@ -54,6 +54,24 @@ def test_plans_are_legal_and_add_up(algorithm: str, backup: str, variant: str, l
 
 
 @settings
+@pytest.mark.parametrize("latent", ["flat", "slots"])
+@pytest.mark.parametrize("game", env.games())
+def test_every_game_can_be_searched(algorithm: str, backup: str, latent: str, game: str) -> None:
+    config = load_model_config("tiny", "belief")
+    if latent == "flat":
+        config = replace(config, latent="flat", encoder="transformer")
+    torch.manual_seed(0)
+    network = Network(GameSpec.of(game, 4), config).eval()
+    t = env.make(game, B, 4, seed=1)
+    t.random_steps(10)
+    found = plan(Planner(network, SearchConfig(algorithm=algorithm, backup=backup, simulations=12), B), t)
+    assert t.legal[np.arange(B), found.actions].all()
+    assert (found.policy[~t.legal] == 0).all()
+    assert (found.visits.sum(1) == np.where(t.legal.sum(1) > 1, 12, 0)).all()
+    assert np.isfinite(found.values).all()
+
+
+@settings
 def test_same_seed_same_bytes_and_no_influence_between_rows(algorithm: str, backup: str) -> None:
     t, network = tables(), make()
     config = SearchConfig(algorithm=algorithm, backup=backup, simulations=16)

@@ -4,9 +4,11 @@
 // A game's `Bots` provides
 //   static std::vector<BotDoc> list()
 //   static std::unique_ptr<Bot> make(const std::string& name, const BotParameters& given, int players)
+// which BotList does for bots with a `static BotDoc doc()` and a constructor from (players, values of the parameters).
 #pragma once
 
 #include <memory>
+#include <type_traits>
 
 #include "env/game.h"
 #include "native/bits.h"
@@ -67,6 +69,35 @@ inline std::vector<double> bot_values(const BotDoc& doc, const BotParameters& gi
   }
   return values;
 }
+
+// The floor of every comparison.
+class RandomBot : public Bot {
+ public:
+  static BotDoc doc() { return {"random", "plays uniformly over the legal actions", {}}; }
+  RandomBot(int, const std::vector<double>&) {}
+
+ private:
+  int act(const int16_t*, uint64_t legal, Rng& rng) const override { return random_bit(legal, rng); }
+};
+
+template <class Game, class... Players>
+struct BotList {
+  static std::vector<BotDoc> list() { return {Players::doc()...}; }
+
+  static std::unique_ptr<Bot> make(const std::string& name, const BotParameters& given, int players) {
+    std::unique_ptr<Bot> bot;
+    std::string known;
+    const auto consider = [&](auto* player) {
+      using Player = std::remove_pointer_t<decltype(player)>;
+      const BotDoc doc = Player::doc();
+      known += (known.empty() ? "" : ", ") + doc.name;
+      if (doc.name == name) bot = std::make_unique<Player>(players, bot_values(doc, given));
+    };
+    (consider(static_cast<Players*>(nullptr)), ...);
+    if (!bot) throw std::invalid_argument(std::string(Game::kName) + " has no bot '" + name + "', only " + known);
+    return bot;
+  }
+};
 
 template <class Game>
 std::unique_ptr<Bot> make_bot(const std::string& name, const BotParameters& given, int players) {

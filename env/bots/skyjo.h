@@ -11,16 +11,6 @@ namespace env {
 // ---------------------------------------------------------------------------------------------------------
 // Rule followers
 
-// The floor of every comparison.
-class SkyjoRandom : public Bot {
- public:
-  static BotDoc doc() { return {"random", "plays uniformly over the legal actions", {}}; }
-  SkyjoRandom(int, const std::vector<double>&) {}
-
- private:
-  int act(const int16_t*, uint64_t legal, Rng& rng) const override { return random_bit(legal, rng); }
-};
-
 // Looks at no card, and is through after as many turns as it has face-down cards.
 class SkyjoNaive : public SkyjoBot {
  public:
@@ -316,28 +306,9 @@ struct SkyjoGreedy : SkyjoColumnJudge {
 // ---------------------------------------------------------------------------------------------------------
 // The list
 
-template <class... Players>
-struct SkyjoBotList {
-  static std::vector<BotDoc> list() { return {Players::doc()...}; }
-
-  static std::unique_ptr<Bot> make(const std::string& name, const BotParameters& given, int players) {
-    std::unique_ptr<Bot> bot;
-    std::string known;
-    const auto consider = [&](auto* player) {
-      using Player = std::remove_pointer_t<decltype(player)>;
-      const BotDoc doc = Player::doc();
-      known += (known.empty() ? "" : ", ") + doc.name;
-      if (doc.name == name) bot = std::make_unique<Player>(players, bot_values(doc, given));
-    };
-    (consider(static_cast<Players*>(nullptr)), ...);
-    if (!bot) throw std::invalid_argument("skyjo has no bot '" + name + "', only " + known);
-    return bot;
-  }
-};
-
 struct SkyjoBots
-    : SkyjoBotList<SkyjoRandom, SkyjoNaive, SkyjoThreshold, SkyjoColumnThreshold, SkyjoPlanner<SkyjoGreedy>,
-                   SkyjoPlanner<SkyjoGreedyValue>, SkyjoPlanner<SkyjoInfoFirst>, SkyjoPlanner<SkyjoColumnHunter>,
-                   SkyjoPlanner<SkyjoRiskAware>, SkyjoPlanner<SkyjoEndRoundAggro>, SkyjoPlanner<SkyjoAntiDiscard>> {};
+    : BotList<Skyjo, RandomBot, SkyjoNaive, SkyjoThreshold, SkyjoColumnThreshold, SkyjoPlanner<SkyjoGreedy>,
+              SkyjoPlanner<SkyjoGreedyValue>, SkyjoPlanner<SkyjoInfoFirst>, SkyjoPlanner<SkyjoColumnHunter>,
+              SkyjoPlanner<SkyjoRiskAware>, SkyjoPlanner<SkyjoEndRoundAggro>, SkyjoPlanner<SkyjoAntiDiscard>> {};
 
 }  // namespace env

@@ -56,6 +56,7 @@ struct Skyjo {
   static constexpr int kNumActions = 16;
   static constexpr int kMinPlayers = 2;
   static constexpr int kMaxPlayers = 8;
+  static constexpr const char* kWhyPlayers = "the rules are written for these";
   static constexpr int kNumPhases = 5;
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
@@ -227,7 +228,7 @@ struct Skyjo {
 
   static std::string phase_name(int phase);
   static std::string action_name(int action);
-  static PhaseRule phase_rule(int phase, int action);
+  static PhaseRule phase_rule(int players, int phase, int action);
   static ActionShape action_shape(int action);
   static std::vector<std::vector<int>> symmetric_blocks();
   std::string check(const Rules& rules, int players) const;

@@ -189,7 +189,7 @@ inline std::vector<std::vector<int>> Skyjo::symmetric_blocks() {
   return {{0, 4, 8}, {1, 5, 9}, {2, 6, 10}, {3, 7, 11}};
 }
 
-inline PhaseRule Skyjo::phase_rule(int phase, int action) {
+inline PhaseRule Skyjo::phase_rule(int, int phase, int action) {
   const bool position = action >= kPosition;
   switch (phase) {
     case kSourcePhase:

@@ -78,7 +78,8 @@ RuleList junk_rules(Junk& junk) {
         value = words[junk.below(static_cast<uint32_t>(words.size()))];
         break;
       case 5: {
-        std::vector<int64_t> list(junk.chance(4) ? junk.below(30) : 15);
+        const auto* own = std::get_if<std::vector<int64_t>>(&doc.value);
+        std::vector<int64_t> list(!own || junk.chance(4) ? junk.below(30) : own->size());
         for (int64_t& x : list) x = junk.chance(30) ? junk.number() : junk.below(14);
         value = list;
         break;

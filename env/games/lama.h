@@ -1,0 +1,390 @@
+// L.A.M.A., the rules.
+//
+// CARDS. 56 cards: 1 to 6 and the llama, eight of each. 2 to 8 players. Everybody is dealt six cards, which nobody else
+// sees; one card opens the discard pile, the rest is the deck. (Nine players would leave one card to draw.)
+//
+// TURN. Do one of three things. Play a card that equals the top of the pile or is the next one: 1-2-3-4-5-6-llama, and
+// after the llama comes the 1 again. Or draw a card, which ends the turn: it cannot be played before the next one. Or
+// fold: you are out of the round and keep your cards, hidden until the round is over. Drawing and folding are
+// allowed to those who could play as well. If the deck is empty when a card is to be drawn, the pile except its top is
+// shuffled and becomes the deck; if there is nothing to draw even then, nobody can draw.
+//
+// LAST PLAYER. When all others have folded, the last player may go on playing cards, but not draw.
+//
+// END. A round ends when somebody has played all cards, or everybody has folded. The cards left in a hand are points,
+// a number its value and the llama 10, but equal cards count only once. Points are taken in chips of 1 and 10, which
+// can be changed at any time; whoever has played all cards returns one chip: one of 10 if the total is 10 or more,
+// else one of 1 if there is any. Then everything is shuffled and dealt anew; the player who made the last move starts
+// (seat 0 the first round). A match ends after the round in which somebody's total is 40 or more; the lowest total
+// wins, equal lowest totals share the win.
+//
+// These are the official rules, for up to 6 players in print. The preset `report` is the game of P. Romero Marimon, The
+// L.A.M.A. card game (2022): every card counts, equal ones too; no chips are returned; a round also ends when all but
+// one have folded; seat 0 starts every round; and a game in which nothing is left to draw is aborted.
+//
+// Options, actions, phases, observation and randomness: docs/games/lama.md.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+
+#include "env/games/lama_rules.h"
+
+namespace env {
+
+// Where things stand in an observation row for P players (docs/games/lama.md has the fields).
+struct LamaLayout {
+  static constexpr int kHistory = 16;
+  static constexpr int hand(int) { return 0; }
+  static constexpr int player(int players) { return 3 * LamaRules::kKinds * players; }
+  static constexpr int pile(int players) { return player(players) + 6 * players; }
+  static constexpr int global(int players) { return pile(players) + 2; }
+  static constexpr int history(int players) { return global(players) + 6; }
+  static constexpr int decision(int players) { return history(players) + 4 * kHistory; }
+  static constexpr int counts(int players) { return decision(players) + 2; }
+  static constexpr int width(int players) { return counts(players) + 2 * LamaRules::kKinds; }
+};
+
+struct LamaBots;
+
+struct Lama {
+  using Rules = LamaRules;
+  using Bots = LamaBots;
+  using Layout = LamaLayout;
+
+  static constexpr const char* kName = "lama";
+  static constexpr int kVersion = 1;
+  static constexpr int kNumActions = 9;
+  static constexpr int kMinPlayers = 2;
+  static constexpr int kMaxPlayers = 8;
+  static constexpr const char* kWhyPlayers = "with nine, 55 of the 56 cards would be dealt and one left to draw";
+  static constexpr int kNumPhases = 2;
+  static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
+  static constexpr int kPools = 2;
+  static constexpr int kCardKinds = LamaRules::kKinds;
+
+  enum Action : int { kPlay = 0, kDraw = 7, kFold = 8 };  // kPlay + card - 1
+  enum Phase : uint8_t { kTurnPhase, kAlonePhase };       // alone: all others have folded
+  enum Kind : uint8_t { kNoEvent, kPlayed, kDrew, kFolded };
+
+  // A card is coded as its value, the llama as 7; 0 is no card.
+  static constexpr int kNoCard = 0;
+  static constexpr int kLlama = 7;
+  static constexpr int points_of(int card) { return card == kLlama ? 10 : card; }
+  static constexpr int following(int card) { return card == kLlama ? 1 : card + 1; }
+
+  static constexpr int kNobody = 0xff;
+  static constexpr int kUnknown = Rules::kMaxCopies + 1;  // in observations: cards of a kind in a hidden hand
+
+  // A line of the public history, as it stands in an observation but for the actor, who is 1 + seat here.
+  struct Event {
+    uint8_t actor, kind, card, top;
+  };
+
+  // ---- state -------------------------------------------------------------------------------------------
+  Rng rng;
+  uint32_t decisions;  // in this episode
+  uint32_t round;
+  uint32_t round_decisions;
+  uint32_t reshuffles;  // in this episode
+  int32_t totals[kMaxPlayers];
+  int32_t round_scores[kMaxPlayers];  // of the last round that ended, chips returned included
+  uint32_t rounds_won[kMaxPlayers];
+  uint32_t folds[kMaxPlayers];
+  uint8_t hand[kMaxPlayers][1 + Rules::kKinds];  // cards by code
+  uint8_t draw_counts[1 + Rules::kKinds];        // of the deck, by code
+  uint8_t hand_size[kMaxPlayers];
+  uint8_t folded[kMaxPlayers];
+  uint8_t pile[Rules::kMaxCards];   // deck from the left, discard pile from the right end (its bottom)
+  Event history[Layout::kHistory];  // ring, round_decisions names the next place
+  uint8_t num_players;
+  uint8_t active;  // players who have not folded
+  uint8_t mover;
+  uint8_t current_phase;
+  uint8_t draw_size;
+  uint8_t discard_size;
+  uint8_t reshuffled;   // in this round
+  uint8_t starter;      // who began the round
+  uint8_t actor;        // who made the last decision
+  uint8_t round_ended;  // by the last decision, and not by truncation
+  uint8_t finished;
+  uint8_t cut;      // truncated
+  uint8_t aborted;  // truncated for want of a card
+  uint8_t unused[3];
+
+  // ---- play --------------------------------------------------------------------------------------------
+  void reset(const Rules& rules, int players, uint64_t key) {
+    std::memset(static_cast<void*>(this), 0, sizeof *this);
+    rng = {key, 0};
+    num_players = static_cast<uint8_t>(players);
+    if (rules.initial_scores == Rules::InitialScores::kUniform) {
+      for (int seat = 0; seat < players; ++seat) {
+        Rng draw{key, (uint64_t{1} << 56) + static_cast<uint64_t>(seat)};
+        totals[seat] = static_cast<int32_t>(draw.below(static_cast<uint32_t>(rules.target)));
+      }
+    }
+    start_round(rules);
+  }
+
+  void step(const Rules& rules, int action) {
+    ++decisions;
+    actor = mover;
+    round_ended = 0;
+    const uint8_t decided = current_phase;
+    if (action == kDraw) {
+      draw(rules);
+    } else if (action == kFold) {
+      fold(rules);
+    } else {
+      play(rules, action - kPlay + 1);
+    }
+    if (decisions == static_cast<uint32_t>(rules.max_decisions) && !finished) truncate(rules, decided);
+  }
+
+  uint64_t legal(const Rules& rules) const {
+    if (finished) return 0;
+    const int top = discard_top();
+    uint64_t mask = 1u << kFold;
+    for (int card : {top, following(top)}) {
+      if (hand[mover][card]) mask |= 1u << (kPlay + card - 1);
+    }
+    const bool cards = draw_size > 0 || discard_size > 1;
+    if (current_phase == kTurnPhase && (cards || rules.nothing_to_draw == Rules::NothingToDraw::kAbort)) {
+      mask |= 1u << kDraw;
+    }
+    return mask;
+  }
+
+  int to_play() const { return finished ? actor : mover; }
+  int phase() const { return current_phase; }
+  int players() const { return num_players; }
+  bool done() const { return finished; }
+  bool truncated() const { return cut; }
+  bool standing_changed() const { return round_ended || finished; }
+
+  // ---- results -----------------------------------------------------------------------------------------
+  void scores(int32_t* out) const { std::copy(totals, totals + num_players, out); }
+
+  void ranks(int8_t* out) const {
+    for (int seat = 0; seat < num_players; ++seat) {
+      int rank = 1;
+      for (int other = 0; other < num_players; ++other) rank += totals[other] < totals[seat];
+      out[seat] = static_cast<int8_t>(rank);
+    }
+  }
+
+  void rewards(const Rules& rules, float* out) const {
+    const int n = num_players;
+    std::fill(out, out + n, 0.0f);
+    if (decisions == 0) return;
+    out[actor] = static_cast<float>(-rules.time_penalty);
+    if (!round_ended) return;
+    int sum = 0;
+    for (int seat = 0; seat < n; ++seat) sum += round_scores[seat];
+    const int lowest = *std::min_element(totals, totals + n);
+    const int winners = static_cast<int>(std::count(totals, totals + n, lowest));
+    for (int seat = 0; seat < n; ++seat) {
+      const double others = static_cast<double>(sum - round_scores[seat]) / (n - 1);
+      double reward = rules.round_reward * (others - round_scores[seat]) / 100;
+      if (finished && !cut) reward += totals[seat] == lowest ? 1.0 / winners : -1.0;
+      out[seat] += static_cast<float>(reward);
+    }
+  }
+
+  static std::vector<std::string> stat_names(int players) {
+    std::vector<std::string> names = {"decisions", "rounds", "reshuffles", "aborted"};
+    for (const char* what : {"rounds_won_", "folds_"}) {
+      for (int seat = 0; seat < players; ++seat) names.push_back(what + std::to_string(seat));
+    }
+    return names;
+  }
+
+  void stats(int32_t* out) const {
+    for (uint32_t number : {decisions, round + 1, reshuffles, uint32_t{aborted}}) *out++ = static_cast<int32_t>(number);
+    for (int seat = 0; seat < num_players; ++seat) *out++ = static_cast<int32_t>(rounds_won[seat]);
+    for (int seat = 0; seat < num_players; ++seat) *out++ = static_cast<int32_t>(folds[seat]);
+  }
+
+  // ---- knowledge and description: lama_knowledge.h, lama_check.h -------------------------------------
+  static ObservationSpec observation(int players, bool counts);
+  void observe(const Rules& rules, int seat, int16_t* out, bool counts = true) const;
+  void unseen_counts(int seat, int16_t* out) const;
+  void determinize(const Rules& rules, int seat, uint64_t key);
+
+  static std::string phase_name(int phase);
+  static std::string action_name(int action);
+  static PhaseRule phase_rule(int players, int phase, int action);
+  static ActionShape action_shape(int action);
+  static std::vector<std::vector<int>> symmetric_blocks();
+  std::string check(const Rules& rules, int players) const;
+  StateFields inspect() const;
+  std::string last_event() const;
+  std::string render(const Rules& rules, int seat) const;
+
+  // Hands are secret until they are counted; when the episode is over they lie open.
+  bool hand_hidden_from(int seat, int observer) const { return seat != observer && !finished; }
+
+  int hand_points(const Rules& rules, int seat) const {
+    int sum = 0;
+    for (int card = 1; card <= kLlama; ++card) {
+      const int copies = hand[seat][card];
+      sum += points_of(card) * (rules.scoring == Rules::Scoring::kDistinct ? std::min(copies, 1) : copies);
+    }
+    return sum;
+  }
+
+  int relative(int seat, int observer) const {
+    const int r = seat - observer;
+    return r < 0 ? r + num_players : r;
+  }
+
+  // ---- piles -------------------------------------------------------------------------------------------
+  uint8_t discard_at(int i) const { return pile[Rules::kMaxCards - 1 - i]; }  // 0 is the bottom
+  uint8_t discard_top() const { return discard_at(discard_size - 1); }
+
+ private:
+  int next(int seat) const { return seat + 1 == num_players ? 0 : seat + 1; }
+
+  void push_discard(int card) {
+    pile[Rules::kMaxCards - 1 - discard_size] = static_cast<uint8_t>(card);
+    ++discard_size;
+  }
+
+  uint8_t draw_card() {
+    const uint32_t i = rng.below(draw_size);
+    const uint8_t card = pile[i];
+    pile[i] = pile[--draw_size];
+    --draw_counts[card];
+    return card;
+  }
+
+  void reshuffle() {
+    uint8_t cards[Rules::kMaxCards];
+    const int count = discard_size - 1;
+    for (int i = 0; i < count; ++i) cards[i] = discard_at(i);
+    const uint8_t top = discard_top();
+    discard_size = 0;
+    push_discard(top);
+    for (int i = 0; i < count; ++i) ++draw_counts[cards[i]];
+    std::memcpy(pile, cards, static_cast<size_t>(count));
+    draw_size = static_cast<uint8_t>(count);
+    reshuffled = 1;
+    ++reshuffles;
+  }
+
+  void take(int seat, uint8_t card) {
+    ++hand[seat][card];
+    ++hand_size[seat];
+  }
+
+  // ---- a round -----------------------------------------------------------------------------------------
+  void start_round(const Rules& rules) {
+    rng.counter = uint64_t{round} << 32;
+    std::memcpy(pile, rules.sorted_deck, sizeof pile);
+    draw_size = static_cast<uint8_t>(rules.deck_size);
+    discard_size = 0;
+    for (int kind = 0; kind < Rules::kKinds; ++kind) draw_counts[kind + 1] = static_cast<uint8_t>(rules.deck[kind]);
+    std::memset(hand, 0, sizeof hand);
+    std::memset(hand_size, 0, sizeof hand_size);
+    std::memset(folded, 0, sizeof folded);
+    std::memset(history, 0, sizeof history);
+    round_decisions = 0;
+    reshuffled = 0;
+    active = num_players;
+
+    for (int seat = 0; seat < num_players; ++seat) {
+      for (int i = 0; i < Rules::kHandCards; ++i) take(seat, draw_card());
+    }
+    push_discard(draw_card());
+    starter = rules.next_starter == Rules::NextStarter::kSeat0 ? uint8_t{0} : actor;
+    mover = starter;
+    current_phase = kTurnPhase;
+  }
+
+  // ---- decisions ---------------------------------------------------------------------------------------
+  void remember(Kind kind, int card) {
+    history[round_decisions++ % Layout::kHistory] = {static_cast<uint8_t>(1 + mover), kind, static_cast<uint8_t>(card),
+                                                     discard_top()};
+  }
+
+  void play(const Rules& rules, int card) {
+    remember(kPlayed, card);
+    --hand[mover][card];
+    --hand_size[mover];
+    push_discard(card);
+    if (hand_size[mover] == 0) {
+      end_round(rules, mover);
+    } else {
+      pass_turn();
+    }
+  }
+
+  void draw(const Rules& rules) {
+    remember(kDrew, kNoCard);
+    if (draw_size == 0 && discard_size == 1) {
+      aborted = 1;
+      return truncate(rules, current_phase);
+    }
+    if (draw_size == 0) reshuffle();
+    take(mover, draw_card());
+    pass_turn();
+  }
+
+  void fold(const Rules& rules) {
+    remember(kFolded, kNoCard);
+    folded[mover] = 1;
+    ++folds[mover];
+    --active;
+    if (active == 0) {
+      end_round(rules, kNobody);
+    } else if (active == 1 && rules.last_player == Rules::LastPlayer::kStops) {
+      end_round(rules, next_active());
+    } else {
+      pass_turn();
+    }
+  }
+
+  // ---- consequences ------------------------------------------------------------------------------------
+  int next_active() const {
+    int seat = next(mover);
+    while (folded[seat]) seat = next(seat);
+    return seat;
+  }
+
+  void pass_turn() {
+    mover = static_cast<uint8_t>(next_active());
+    current_phase = active == 1 ? kAlonePhase : kTurnPhase;
+  }
+
+  void end_round(const Rules& rules, int winner) {
+    if (winner != kNobody) ++rounds_won[winner];
+    score_round(rules);
+    round_ended = 1;
+    const int highest = *std::max_element(totals, totals + num_players);
+    const bool over = rules.episode == Rules::Episode::kRound || highest >= rules.target;
+    if (over || decisions == static_cast<uint32_t>(rules.max_decisions)) {
+      finished = 1;
+      cut = !over;
+      return;
+    }
+    ++round;
+    start_round(rules);
+  }
+
+  void score_round(const Rules& rules) {
+    for (int seat = 0; seat < num_players; ++seat) {
+      round_scores[seat] = hand_points(rules, seat);
+      if (rules.chip_return && hand_size[seat] == 0)
+        round_scores[seat] = -std::min(totals[seat], totals[seat] < 10 ? 1 : 10);
+      totals[seat] += round_scores[seat];
+    }
+  }
+
+  void truncate(const Rules& rules, uint8_t decided) {
+    score_round(rules);
+    finished = cut = 1;
+    current_phase = decided;
+  }
+};
+
+}  // namespace env

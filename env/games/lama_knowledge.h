@@ -1,0 +1,160 @@
+// L.A.M.A.: who knows what. Observations, the belief, and samples from it; and the game's description for search.
+#pragma once
+
+#include "env/games/lama.h"
+
+namespace env {
+
+inline ObservationSpec Lama::observation(int players, bool counts) {
+  constexpr int kSizes = Rules::kMaxCards + 1, kCodes = 1 + Rules::kKinds;
+  std::vector<TokenGroup> groups = {
+      {"hand", Rules::kKinds * players, {{"owner", 8}, {"kind", Rules::kKinds}, {"count", kUnknown + 1}}, true, true},
+      {"player",
+       players,
+       {{"owner", 8}, {"cards", kSizes}, {"folded", 2}, {"to_go", 256}, {"black", 32}, {"white", 10}},
+       false,
+       true},
+      {"pile", 1, {{"top", kCodes}, {"size", kSizes}}},
+      {"global",
+       1,
+       {{"deck_size", kSizes}, {"step", 64}, {"current", 8}, {"round", 32}, {"reshuffled", 2}, {"players", 7}}},
+      {"history", Layout::kHistory, {{"actor", 9}, {"kind", 4}, {"card", kCodes}, {"top", kCodes}}},
+      {"decision", 1, {{"phase", kNumPhases}, {"points", 256}}}};
+  if (counts) {
+    std::vector<Field> kinds;
+    for (int kind = 1; kind < kLlama; ++kind) kinds.push_back({"count_" + std::to_string(kind), Rules::kMaxCopies + 1});
+    kinds.push_back({"count_llama", Rules::kMaxCopies + 1});
+    groups.push_back({"counts", kPools, kinds});
+  }
+  return ObservationSpec(std::move(groups));
+}
+
+inline void Lama::observe(const Rules& rules, int seat, int16_t* out, bool counts) const {
+  const int n = num_players;
+  int16_t seen_as[1 + kMaxPlayers] = {};  // 0 nobody, 1 + seat -> 1 + relative seat
+  for (int r = 0, s = seat; r < n; ++r, s = next(s)) {
+    seen_as[1 + s] = static_cast<int16_t>(1 + r);
+    const bool hidden = hand_hidden_from(s, seat);
+    for (int kind = 0; kind < Rules::kKinds; ++kind) {
+      *out++ = static_cast<int16_t>(r);
+      *out++ = static_cast<int16_t>(kind);
+      *out++ = hidden ? int16_t{kUnknown} : int16_t{hand[s][kind + 1]};
+    }
+  }
+  for (int r = 0, s = seat; r < n; ++r, s = next(s)) {
+    *out++ = static_cast<int16_t>(r);
+    *out++ = hand_size[s];
+    *out++ = folded[s];
+    *out++ = static_cast<int16_t>(std::clamp(rules.target - totals[s], 0, 255));
+    *out++ = static_cast<int16_t>(std::min(totals[s] / 10, 31));
+    *out++ = static_cast<int16_t>(totals[s] % 10);
+  }
+  *out++ = discard_top();
+  *out++ = discard_size;
+
+  *out++ = draw_size;
+  *out++ = static_cast<int16_t>(std::min(round_decisions / 8, 63u));
+  *out++ = static_cast<int16_t>(relative(to_play(), seat));
+  *out++ = static_cast<int16_t>(std::min(round, 31u));
+  *out++ = reshuffled;
+  *out++ = static_cast<int16_t>(n - 2);
+
+  for (uint32_t back = 1; back <= Layout::kHistory; ++back) {
+    const Event& event = history[(round_decisions - back) % Layout::kHistory];
+    *out++ = seen_as[event.actor];
+    *out++ = event.kind;
+    *out++ = event.card;
+    *out++ = event.top;
+  }
+
+  *out++ = current_phase;
+  *out++ = static_cast<int16_t>(std::min(hand_points(rules, seat), 255));
+
+  if (counts) unseen_counts(seat, out);
+}
+
+// The belief, [2][7]: row 0, the cards of which every card that the seat cannot see (in other hands and in the
+// deck) is a uniform draw; row 1, those of which the next deck card is one. They differ when the deck is empty: then
+// the next card comes from the pile.
+inline void Lama::unseen_counts(int seat, int16_t* out) const {
+  // All cards of a kind are at most 16, so eight counts can be added as one number.
+  static_assert(sizeof hand[0] == 8 && sizeof draw_counts == 8);
+  const auto all = [](const uint8_t* counts) {
+    uint64_t sum;
+    std::memcpy(&sum, counts, sizeof sum);
+    return sum;
+  };
+  uint64_t unseen = all(draw_counts);
+  for (int s = 0; s < num_players; ++s) unseen += hand_hidden_from(s, seat) ? all(hand[s]) : 0;
+  uint8_t hidden[1 + kCardKinds], drawn[1 + kCardKinds];
+  std::memcpy(hidden, &unseen, sizeof hidden);
+  std::memcpy(drawn, &unseen, sizeof drawn);
+  if (draw_size == 0) {
+    std::memset(drawn, 0, sizeof drawn);
+    for (int i = 0; i + 1 < discard_size; ++i) ++drawn[discard_at(i)];
+  }
+  std::copy(hidden + 1, hidden + 1 + kCardKinds, out);
+  std::copy(drawn + 1, drawn + 1 + kCardKinds, out + kCardKinds);
+}
+
+// Deals anew everything that the seat cannot see, and the future. What others did, and which cards a reshuffle
+// took from the pile, is no evidence here (docs/games/lama.md says why).
+inline void Lama::determinize(const Rules&, int seat, uint64_t key) {
+  Rng dealer{key, 0};
+  uint8_t pool[Rules::kMaxCards];
+  int size = draw_size;
+  std::memcpy(pool, pile, draw_size);
+  for (int s = 0; s < num_players; ++s) {
+    if (!hand_hidden_from(s, seat)) continue;
+    for (int card = 1; card <= kLlama; ++card) {
+      for (; hand[s][card]; --hand[s][card]) {
+        pool[size++] = static_cast<uint8_t>(card);
+        ++draw_counts[card];
+      }
+    }
+  }
+  for (int s = 0; s < num_players; ++s) {
+    if (!hand_hidden_from(s, seat)) continue;
+    for (int i = 0; i < hand_size[s]; ++i) {
+      const uint32_t pick = dealer.below(static_cast<uint32_t>(size));
+      ++hand[s][pool[pick]];
+      --draw_counts[pool[pick]];
+      pool[pick] = pool[--size];
+    }
+  }
+  std::memcpy(pile, pool, draw_size);
+  rng.key = dealer.next();
+}
+
+inline std::string Lama::phase_name(int phase) {
+  static const char* names[] = {"turn", "alone"};
+  return names[phase];
+}
+
+inline std::string Lama::action_name(int action) {
+  if (action == kDraw) return "draw";
+  if (action == kFold) return "fold";
+  const int card = action - kPlay + 1;
+  return "play " + (card == kLlama ? "llama" : std::to_string(card));
+}
+
+// Slot k of a player is how many cards of kind k are in the hand. Playing one concerns its slot (role 0); a drawn card
+// may be of any kind (role 1).
+inline ActionShape Lama::action_shape(int action) {
+  if (action == kFold) return {2, {}};
+  if (action < kDraw) return {0, {{action - kPlay, 0}}};
+  ActionShape shape{1, {}};
+  for (int kind = 0; kind < Rules::kKinds; ++kind) shape.slots.emplace_back(kind, 1);
+  return shape;
+}
+
+// Every slot says itself which kind it is, so a hand is a set of seven slots.
+inline std::vector<std::vector<int>> Lama::symmetric_blocks() { return {{0}, {1}, {2}, {3}, {4}, {5}, {6}}; }
+
+// With more than two players the turn may also pass over some who have folded, and a fold may leave one alone.
+inline PhaseRule Lama::phase_rule(int players, int phase, int action) {
+  if (phase == kAlonePhase) return {action != kDraw, action == kFold ? kTurnPhase : kAlonePhase, false};
+  return {true, action == kFold && players == 2 ? kAlonePhase : kTurnPhase, true};
+}
+
+}  // namespace env
