@@ -114,5 +114,5 @@ def test_paired_games_agree_with_play_inside_the_core() -> None:
 
 def test_draws_count_half() -> None:
     scores = np.array([1.0, 2.0, 3.0, 3.0]), np.array([2.0, 1.0, 3.0, 9.0])
-    games = Games(np.array([1.0, 0.0, 0.5, 1.0]), *scores, np.zeros(4, bool), np.full(4, 50))
+    games = Games(np.array([1.0, 0.0, 0.5, 1.0]), *scores, np.zeros(4, bool), np.full(4, 50), *np.zeros((4, 4), int))
     assert (len(games), games.win_rate) == (4, 0.625)

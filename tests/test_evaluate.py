@@ -107,7 +107,10 @@ def test_a_watcher_is_told_of_the_first_agents_decisions() -> None:
 
 def games_of(won: list[float]) -> Games:
     n = len(won)
-    return Games(np.array(won), np.arange(n, dtype=np.float64), np.full(n, 4.0), np.arange(n) == 0, np.full(n, 30))
+    numbers = np.arange(n, dtype=np.float64), np.full(n, 4.0), np.arange(n) == 0, np.full(n, 30)
+    return Games(
+        np.array(won), *numbers, np.arange(n) // 2, np.arange(n) % 2, np.zeros((n, 2), int), np.zeros((n, 0), int)
+    )
 
 
 def test_summary_by_hand() -> None:

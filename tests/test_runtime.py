@@ -164,7 +164,6 @@ def test_async_takes_what_has_landed() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.xfail(reason="each request of the dead actor replaces the actor again")
 def test_a_death_with_several_requests_under_way_is_one_death() -> None:
     config = a_config("ray", mode="async")
     config = replace(config, runtime=replace(config.runtime, in_flight=2))
@@ -181,7 +180,6 @@ def test_a_death_with_several_requests_under_way_is_one_death() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.xfail(reason="it is replaced for ever")
 def test_an_actor_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     config, replace_ = a_config("ray"), RayRuntime._replace
 

@@ -1,0 +1,181 @@
+"""muzero.players and muzero.match: agents by name, head-to-heads from the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from muzero import checkpoint, players
+from muzero.agents import Bot, Policy, Searcher, Simulator
+from muzero.config import SearchConfig
+from muzero.match import MatchConfig, chunks, markdown, play_match, read_arguments, usage
+from muzero.networks import Network, load_model_config
+from muzero.spec import GameSpec
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run directory with a checkpoint of an untrained network."""
+    torch.manual_seed(0)
+    path, model = tmp_path_factory.mktemp("run"), load_model_config("tiny", "belief")
+    weights = {n: p.detach() for n, p in Network(GameSpec.of("skyjo", 2), model).named_parameters()}
+    agent = {"game": "skyjo", "players": 2, "variant": "belief", "model": asdict(model), "rules": {"episode": "round"}}
+    agent["search"] = asdict(SearchConfig(simulations=3))
+    checkpoint.save(path, 7, tensors={"weights": weights}, arrays={}, state={}, agent=agent)
+    return path
+
+
+def evaluate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "muzero.evaluate", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+# ---- agents by name ----------------------------------------------------------------------------------------------
+
+
+def test_agents_are_what_they_are_called(run: Path) -> None:
+    def made(text: str) -> Any:
+        return players.build(players.parse(text), "skyjo", 2, batch=4)
+
+    assert isinstance(made("bot:threshold(t=2, epsilon=0.1)"), Bot)
+    searcher = made(f"checkpoint:{run},iteration=7,simulations=9,algorithm=puct,ablation=no_ego")
+    assert isinstance(searcher, Searcher)
+    assert (searcher.planner.config.simulations, searcher.planner.config.algorithm) == (9, "puct")
+    assert searcher.planner.network.condition.ablation == "no_ego"
+    assert made(f"checkpoint:{run}").planner.config.simulations == 3, "as it was trained"
+    policy, simulator = made(f"policy:{run},temperature=0.5"), made("simulator:32,bot=threshold")
+    assert isinstance(policy, Policy)
+    assert policy.temperature == 0.5
+    assert isinstance(simulator, Simulator)
+    assert (simulator.simulations, simulator.bot) == (32, "threshold")
+    assert isinstance(made(f"simulator:8,network={run}").network, Network)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("robot:greedy", "expected one of random:..., bot:"),
+        ("bot:", "expected something after the colon"),
+        ("random:1", "except for random"),
+        ("checkpoint:x,speed=9", "expected options among iteration, simulations"),
+        ("checkpoint:x,simulations", "expected options among"),
+    ],
+)
+def test_nonsense_is_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        players.parse(text)
+
+
+def test_a_network_plays_its_own_game_only(run: Path) -> None:
+    with pytest.raises(ValueError, match="players: expected 3 as in this match, got 2"):
+        players.build(players.parse(f"policy:{run}"), "skyjo", 3, batch=1)
+    with pytest.raises(ValueError, match="worlds: expected a number, got 'many'"):
+        players.build(players.parse("simulator:many"), "skyjo", 2, batch=1)
+
+
+# ---- matches -----------------------------------------------------------------------------------------------------
+
+BOTS = MatchConfig(a="bot:greedy", b="bot:naive", games=60, game="skyjo", players=2, batch=20, workers=1)
+
+
+def test_figures_add_up() -> None:
+    result, games = play_match(BOTS, quiet=True)
+    assert result["games"] == len(games) == 60 == result["wins"] + result["draws"] + result["losses"]
+    assert result["win_rate"] == games.win_rate > 0.9
+    assert result["wilson_low"] < result["win_rate"] <= result["wilson_high"]
+    assert result["p_value"] < 1e-6
+    assert result["mean_score_a"] < result["mean_score_b"]
+    assert result["mean_turns"] < result["mean_decisions"]
+    assert "| games | 60, 2 players, seed 0 |" in markdown(result)
+
+
+@pytest.mark.parametrize("change", [{"batch": 7}, {"workers": 2}, {"batch": 60}])
+def test_batches_and_workers_change_nothing(change: dict[str, int]) -> None:
+    _, expected = play_match(BOTS, quiet=True)
+    _, found = play_match(replace(BOTS, **change), quiet=True)
+    for name, array in vars(expected).items():
+        assert (getattr(found, name) == array).all(), name
+    _, other = play_match(replace(BOTS, seed=1), quiet=True)
+    assert (other.scores != expected.scores).any()
+
+
+def test_three_players_and_a_fair_share() -> None:
+    config = replace(BOTS, a="bot:greedy", b="bot:greedy", players=3, games=31, rules={"episode": "round"})
+    result, games = play_match(config, quiet=True)
+    assert result["games"] == 33, "whole deals"
+    assert result["win_rate"] == pytest.approx(1 / 3), "a player against itself, in every seat of the same deals"
+    assert result["elo"] is None
+    assert games.seats.tolist() == [0, 1, 2] * 11
+
+
+def test_a_match_stops_when_it_is_sure() -> None:
+    result, games = play_match(replace(BOTS, games=4000, stop=0.05), quiet=True)
+    assert result["sequential"]["decision"] == "higher"
+    assert len(games) < 400
+
+
+def test_an_interrupted_match_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "match.json"
+    _, whole = play_match(BOTS, quiet=True)
+    play_match(replace(BOTS, games=20, out=str(out)), quiet=True)
+    assert list(chunks(BOTS, 10)) == [(10, 10), (20, 10)], "what is left after ten deals"
+    _, rest = play_match(replace(BOTS, out=str(out)), quiet=True)
+    for name, array in vars(whole).items():
+        assert (getattr(rest, name) == array).all(), name
+    _, fewer = play_match(replace(BOTS, games=40, out=str(out)), quiet=True)
+    assert (fewer.won == whole.won[:40]).all()
+    _, other = play_match(replace(BOTS, seed=1, games=20, out=str(out)), quiet=True)
+    assert (other.scores != whole.scores[:20]).any(), "another seed is another match"
+
+
+def test_command_line(tmp_path: Path, run: Path) -> None:
+    out = tmp_path / "results" / "match.json"
+    done = evaluate(f"a=checkpoint:{run},simulations=2", "b=bot:naive", "games=8", f"out={out}", "workers=1")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(out.read_text())
+    wanted = "games wins draws losses truncated win_rate wilson_low wilson_high elo p_value mean_score_a mean_score_b"
+    assert {*wanted.split(), "mean_turns"} <= set(result)
+    assert result["rules"] == {"episode": "round"}, "as the network was trained"
+    rows = list(csv.DictReader(out.with_suffix(".csv").open()))
+    assert len(rows) == 8
+    assert [(row["deal"], row["seat_a"]) for row in rows[:3]] == [("0", "0"), ("0", "1"), ("1", "0")]
+    assert np.mean([float(row["won"]) for row in rows]) == result["win_rate"]
+    assert out.with_suffix(".md").read_text() in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a=bot:greedy"], "a and b: expected two agents"),
+        (["a=bot:greedy", "b=bot:nobody"], "skyjo has no bot 'nobody'"),
+        (["a=bot:greedy", "b=bot:naive", "speed=9"], "Key 'speed' not in 'MatchConfig'; keys are a, b"),
+        (["a=bot:greedy", "b=bot:naive", "games"], "expected key=value"),
+        (["a=bot:greedy", "b=bot:naive", "games=0"], "games: expected 1 or more, got 0"),
+        (["a=bot:greedy", "b=bot:naive", "rules.target=-1"], "target"),
+        (["a=checkpoint:/nowhere", "b=bot:naive"], "/nowhere: does not exist"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(arguments: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_arguments(arguments)
+
+
+def test_bad_arguments_end_without_a_traceback() -> None:
+    done = evaluate("a=bot:greedy", "b=bot:nobody")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: skyjo has no bot 'nobody'")
+
+
+def test_help_names_every_key_and_agent() -> None:
+    text = usage()
+    for name in (*asdict(MatchConfig()), *players.KINDS):
+        assert name in text
