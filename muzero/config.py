@@ -193,7 +193,7 @@ class GameConfig:
       also_evaluate: further bots for bot evaluation, not played against in training.
     """
 
-    name: str = "skyjo"
+    name: str = ""
     players: int = 2
     rules: dict[str, Any] = field(default_factory=lambda: {"preset": "official"})
     training: dict[str, Any] = field(default_factory=dict)

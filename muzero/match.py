@@ -38,7 +38,7 @@ HELP = {
     "a": "the agent in question",
     "b": "its opponent, in all other seats",
     "games": "rounded up to whole deals",
-    "game": "by default the one that a network among the agents was trained for, else skyjo",
+    "game": "by default the one that a network among the agents was trained for, else the first there is",
     "players": "at a table; by default as for game, else 2",
     "rules": "preset or options, such as rules={preset:official,episode:round}; by default as for game",
     "seed": "of the deals",
@@ -94,7 +94,7 @@ def _settle_game(config: MatchConfig) -> None:
         config.game = config.game or found["game"]
         config.players = config.players or found["players"]
         config.rules = config.rules or found.get("rules", {})
-    config.game = config.game or "skyjo"
+    config.game = config.game or env.games()[0]
     config.players = config.players or 2
     config.rules = {"preset": config.rules} if isinstance(config.rules, str) else dict(config.rules)
     require(config.game in env.games(), "game", f"one of {', '.join(env.games())}", config.game)
