@@ -26,7 +26,8 @@ struct Requests {
   int64_t* to_play;  // seat to move at the new node, relative to the root's player
 };
 
-inline constexpr int kAhead = 3;  // games between a prefetch and its use
+inline constexpr int kAhead = 2;  // games between a prefetch and its use
+inline constexpr int kWay = 6;    // nodes of a way that are prefetched
 
 class Search {
  public:
@@ -37,6 +38,7 @@ class Search {
         gumbel_(config_),
         noise_(static_cast<size_t>(config_.batch) * static_cast<size_t>(tree_.stride)),
         leaves_(static_cast<size_t>(config_.batch) * static_cast<size_t>(config_.leaves)),
+        ways_(static_cast<size_t>(config_.batch) * kWay, kNone),
         pool_(config_.threads) {
     for (int phase = 0; phase < config_.phases; ++phase) {
       uint64_t mask = 0;
@@ -124,7 +126,7 @@ class Search {
     if (step_ + 1 >= config_.steps()) throw std::logic_error("select: all simulations have been made");
     begun_ = false;
     each_game([&](int game) {
-      if (game + kAhead < active_) prefetch(game + kAhead);
+      if (game + kAhead < active_) prefetch(game + kAhead, step_ + 1);
       expand_in(game, outputs);
       select_in(game, step_ + 1, requests);
     });
@@ -177,12 +179,13 @@ class Search {
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   }
 
-  // Asks for what the next step of a game will touch first: its root and the node that was selected.
-  void prefetch(int game) const {
-    tree_.prefetch(tree_.at(game, kRoot));
-    const int32_t leaf = leaves_[static_cast<size_t>(game)];
-    tree_.prefetch(tree_.at(game, leaf));
-    tree_.prefetch(tree_.at(game, leaf + config_.leaves));
+  // Asks for what the next step of a game will touch: the way that was walked, which the values go back up and the next
+  // walk begins with, the node at its end, and the place of the next one.
+  void prefetch(int game, int step) const {
+    const int32_t* way = &ways_[static_cast<size_t>(game) * kWay];
+    for (int i = 0; i < kWay && way[i] != kNone; ++i) tree_.prefetch(tree_.at(game, way[i]));
+    tree_.prefetch(tree_.at(game, leaves_[static_cast<size_t>(game)]));
+    tree_.prefetch(tree_.at(game, 1 + step * config_.leaves));
   }
 
   void select_in(int game, int step, const Requests& requests) {
@@ -220,8 +223,11 @@ class Search {
   // there.
   int32_t simulate(int game, int32_t fresh, int64_t& levels) {
     int32_t node = kRoot;
-    while (true) {
+    int32_t* way = &ways_[static_cast<size_t>(game) * kWay];
+    for (int length = 0;; ++length) {
       const size_t n = tree_.at(game, node);
+      if (length < kWay) way[length] = node;
+      if (length + 1 < kWay) way[length + 1] = kNone;
       ++levels;
       const int action = config_.algorithm == Algorithm::kPuct ? puct_.choose(tree_, n)
                          : node == kRoot                       ? gumbel_.choose_root(tree_, n, noise(game))
@@ -410,6 +416,7 @@ class Search {
   const Gumbel gumbel_;
   std::vector<float> noise_;     // [B, stride]
   std::vector<int32_t> leaves_;  // [L, B] nodes of the step under way
+  std::vector<int32_t> ways_;    // [B, kWay] the last way walked, ended by kNone if it is shorter
   std::vector<uint64_t> keys_;   // [B]
   std::vector<uint64_t> phase_mask_;
   native::ThreadPool pool_;

@@ -27,9 +27,49 @@ MAX_PLAYERS = 8
 ABLATIONS = ("none", "no_ego", "wrong_ego", "zero_all")
 
 
+class PackedLinear(nn.Linear):
+    """A Linear that, without gradients and on a CPU, multiplies with weights which MKL has laid out once.
+
+    A plain matrix product lays them out anew at every call, which for a few hundred rows costs a quarter of the time.
+    The numbers are the same.
+    """
+
+    _WORTH_IT = 1 << 16  # weights
+    _ROWS = 64
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., inputs] -> [..., outputs]"""
+        rows = x.numel() // x.shape[-1]
+        if self.weight.numel() < self._WORTH_IT or rows < self._ROWS or not self._can_pack(x):
+            return super().forward(x)
+        packed = self._packed(rows)
+        flat = x.reshape(rows, -1)
+        out: Tensor = torch.ops.mkl._mkl_linear(flat, packed, self.weight, self.bias, rows)
+        return out.view(*x.shape[:-1], -1)
+
+    def _can_pack(self, x: Tensor) -> bool:
+        plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+        return plain and HAS_MKL and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+
+    def _packed(self, rows: int) -> Tensor:
+        """The weights for a number of rows; kept until they change."""
+        version = (self.weight._version, self.weight.data_ptr())
+        kept: dict[int, Tensor]
+        known, kept = self.__dict__.setdefault("_kept", (version, {}))
+        if known != version or len(kept) > 4:
+            kept = {}
+            self.__dict__["_kept"] = version, kept
+        if rows not in kept:
+            kept[rows] = torch.ops.mkl._mkl_reorder_linear_weight(self.weight.detach(), rows)
+        return kept[rows]
+
+
+HAS_MKL: bool = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+
+
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     """One hidden layer."""
-    return nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
+    return nn.Sequential(PackedLinear(inputs, hidden), nn.GELU(), PackedLinear(hidden, outputs))
 
 
 def add_up(tensor: Tensor, dim: int) -> Tensor:
@@ -221,7 +261,7 @@ class FlatDynamics(nn.Module):
         L, H = config.latent_dim, config.hidden
         self.action = nn.Embedding(spec.num_actions, config.action_dim)
         self.body = nn.Sequential(
-            nn.Linear(L + config.action_dim, H), nn.GELU(), nn.Linear(H, H), nn.GELU(), nn.Linear(H, L)
+            PackedLinear(L + config.action_dim, H), nn.GELU(), PackedLinear(H, H), nn.GELU(), PackedLinear(H, L)
         )
         self.norm = nn.LayerNorm(L)
         self.reward = mlp(L, H, spec.num_players * config.value_bins)

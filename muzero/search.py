@@ -171,7 +171,7 @@ class Lane:
         The compiled network takes the full batch; a small rest is quicker without it.
         """
         compiled = self.config.compile != "off" and 2 * games >= self.batch
-        advance = _compiled_advance(self.config.compile) if compiled else _advance
+        advance = _compiled_advance(self.config.compile, self.device.type) if compiled else _advance
         rows = self.trees.leaves * (self.batch if compiled else games)
         asked = _to(self._asked, self.device)[:, :rows]
         return advance(self.network, self._latents.flatten(0, 1), asked, self.config.backup)
@@ -265,9 +265,11 @@ def _advance(network: Network, latents: Tensor, asked: Tensor, backup: str) -> t
 
 
 @cache
-def _compiled_advance(kind: str) -> Callable[[Network, Tensor, Tensor, str], tuple[Tensor, Tensor]]:
+def _compiled_advance(kind: str, device: str) -> Callable[[Network, Tensor, Tensor, str], tuple[Tensor, Tensor]]:
     """`_advance` through torch.compile, which keeps a version per network structure, batch size and device."""
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
+    if device == "cpu":  # one call into C++, during which other lanes may use the interpreter
+        return torch.compile(_advance, dynamic=False, options={"cpp_wrapper": True})
     return torch.compile(_advance, dynamic=False, mode="reduce-overhead" if kind == "graphs" else "default")
 
 

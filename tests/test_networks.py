@@ -13,7 +13,7 @@ from torch import Tensor
 
 import env
 from muzero.config import ModelConfig
-from muzero.networks import ABLATIONS, VARIANTS, Network, Support, block_order, load_model_config
+from muzero.networks import ABLATIONS, VARIANTS, Network, PackedLinear, Support, block_order, load_model_config
 from muzero.spec import GameSpec
 
 KINDS = [("flat", "transformer"), ("slots", "transformer"), ("slots", "columns")]
@@ -342,3 +342,16 @@ def test_parameter_table_prints() -> None:
     assert "skyjo, 3 players" in table
     for word in (*VARIANTS, "tiny", "small", "paper", "total"):
         assert word in table
+
+
+def test_packed_weights_give_the_same_numbers_and_follow_changes() -> None:
+    torch.manual_seed(0)
+    layer, x = PackedLinear(256, 512), torch.randn(96, 3, 256)
+    for _ in range(2):
+        expected = torch.nn.functional.linear(x, layer.weight, layer.bias).detach()
+        with torch.inference_mode():
+            assert layer(x) == pytest.approx(expected, abs=1e-5)
+            assert layer(x[:40]) == pytest.approx(expected[:40], abs=1e-5)
+        assert layer(x).requires_grad, "and gradients flow where they are wanted"
+        with torch.no_grad():
+            layer.weight.mul_(2.0)
