@@ -187,8 +187,8 @@ def test_bfloat16_searches_too() -> None:
         ({"backup": "min"}, "search.backup: expected maxn or ego"),
         ({"unvisited": "high"}, "search.unvisited: expected neutral or lowest"),
         ({"simulations": -1}, "search.simulations: expected 0 or more, got -1"),
-        ({"leaves": 0}, "leaves: expected 1 to 4096"),
-        ({"discount": 2.0}, "discount: expected 0 to 1"),
+        ({"leaves": 0}, "search.leaves: expected 1 or more, got 0"),
+        ({"discount": 2.0}, "search.discount: expected more than 0, at most 1, got 2.0"),
     ],
 )
 def test_bad_settings_are_refused_by_name(change: dict[str, object], message: str) -> None:
