@@ -136,7 +136,9 @@ def test_calibration_by_hand() -> None:
 def test_bot_evaluation() -> None:
     """Each bot of the configuration, its mean over those of the curriculum, and a check of the winner head."""
     config = Config(
-        game=GameConfig(rules={"preset": "official", **ROUND}, bots=["random", "greedy"], also_evaluate=["threshold"]),
+        game=GameConfig(
+            "skyjo", rules={"preset": "official", **ROUND}, bots=["random", "greedy"], also_evaluate=["threshold"]
+        ),
         model=load_model_config("tiny", "belief"),
         search=SearchConfig(simulations=2, max_considered=2),
         evaluation=EvaluationConfig(games=6),

@@ -32,7 +32,7 @@ def settings(
     training = {"episode": "round", "round_reward": 2.0, **rules}
     return Config(
         seed=seed,
-        game=GameConfig(players=players, training=training, bots=BOTS),
+        game=GameConfig("skyjo", players=players, training=training, bots=BOTS),
         model=model,
         search=SearchConfig(simulations=2, max_considered=2, **search or {}),
         selfplay=SelfPlayConfig(tables=tables),
