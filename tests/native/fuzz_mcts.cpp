@@ -156,13 +156,13 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given) 
   const std::vector<int32_t> nodes = nodes_of(t, game);
   const auto placed = static_cast<int64_t>(nodes.size());
   REQUIRE(placed <= 1 + made && (c.leaves > 1 || placed == 1 + made));
-  REQUIRE(t.visits[t.at(game, kRoot)] == 1 + made);
-  REQUIRE(t.parent[t.at(game, kRoot)] == kNone);
-  REQUIRE(t.to_play[t.at(game, kRoot)] == 0);
+  REQUIRE(t.node[t.at(game, kRoot)].visits == 1 + made);
+  REQUIRE(t.node[t.at(game, kRoot)].parent == kNone);
+  REQUIRE(t.node[t.at(game, kRoot)].to_play == 0);
   double largest = 1;  // number in the tree: rounding is relative to it
   for (int32_t node : nodes) {
     const size_t n = t.at(game, node);
-    largest = std::max(largest, std::abs(static_cast<double>(t.raw_value[n])));
+    largest = std::max(largest, std::abs(static_cast<double>(t.node[n].raw_value)));
     for (size_t v = t.per_value(n); v < t.per_value(n) + V; ++v) {
       REQUIRE(std::isfinite(t.value[v]) && std::isfinite(t.reward[v]));
       largest =
@@ -171,16 +171,16 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given) 
   }
   int64_t ended = 0;
   for (int32_t node : nodes) {
-    const size_t n = t.at(game, node), e = t.edge(n), judged = c.maxn ? t.to_play[n] : 0;
+    const size_t n = t.at(game, node), e = t.edge(n), judged = c.maxn ? t.node[n].to_play : 0;
     const bool noisy = node == kRoot && noise_given;
-    REQUIRE(t.expanded[n] && t.evaluated[n] == t.visits[n]);
-    REQUIRE(t.legal[n] != 0 && (c.actions == 64 || t.legal[n] >> c.actions == 0));
-    REQUIRE(t.to_play[n] < c.players && t.phase[n] < c.phases);
+    REQUIRE(t.node[n].expanded && t.node[n].evaluated == t.node[n].visits);
+    REQUIRE(t.node[n].legal != 0 && (c.actions == 64 || t.node[n].legal >> c.actions == 0));
+    REQUIRE(t.node[n].to_play < c.players && t.node[n].phase < c.phases);
     float prior = 0, below = 0;
     double sum = 0;
     for (int a = 0; a < c.actions; ++a) {
       const size_t at = e + static_cast<size_t>(a);
-      const bool legal = t.legal[n] >> a & 1;
+      const bool legal = t.node[n].legal >> a & 1;
       prior += t.prior[at];
       below += t.edge_visits[at];
       REQUIRE(std::isfinite(t.q[at]) && t.edge_values[at] == t.edge_visits[at]);
@@ -189,23 +189,23 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given) 
         REQUIRE(t.edge_visits[at] == 0 && t.q[at] == 0);
         continue;
       }
-      const size_t b = t.at(game, t.child[at]), rule = static_cast<size_t>(t.phase[n] * c.actions + a);
-      REQUIRE(legal && t.parent[b] == node && t.action[b] == a);
-      REQUIRE(t.edge_visits[at] == static_cast<float>(t.visits[b]));
-      REQUIRE(t.phase[b] == c.next_phase[rule]);
-      REQUIRE(t.to_play[b] == (t.to_play[n] + (c.turn_passes[rule] ? 1 : 0)) % c.players);
+      const size_t b = t.at(game, t.child[at]), rule = static_cast<size_t>(t.node[n].phase * c.actions + a);
+      REQUIRE(legal && t.node[b].parent == node && t.node[b].action == a);
+      REQUIRE(t.edge_visits[at] == static_cast<float>(t.node[b].visits));
+      REQUIRE(t.node[b].phase == c.next_phase[rule]);
+      REQUIRE(t.node[b].to_play == (t.node[n].to_play + (c.turn_passes[rule] ? 1 : 0)) % c.players);
       for (int next = 0; next < c.actions; ++next) {
-        REQUIRE((t.legal[b] >> next & 1) == c.possible[static_cast<size_t>(t.phase[b] * c.actions + next)]);
+        REQUIRE((t.node[b].legal >> next & 1) == c.possible[static_cast<size_t>(t.node[b].phase * c.actions + next)]);
       }
       const float q = t.reward[t.per_value(b) + judged] + c.discount * t.value[t.per_value(b) + judged];
       REQUIRE(std::abs(static_cast<double>(t.q[at] - q)) <= 1e-5 * largest);
       sum += static_cast<double>(t.edge_visits[at]) * static_cast<double>(t.q[at]);
     }
     REQUIRE(noisy || std::abs(prior - 1) < 1e-4f);
-    const auto own = static_cast<double>(t.visits[n]) - static_cast<double>(below);
+    const auto own = static_cast<double>(t.node[n].visits) - static_cast<double>(below);
     REQUIRE(own >= 1 && (own == 1 || (c.leaves > 1 && node != kRoot)));
     ended += static_cast<int64_t>(own);
-    const double mean = (own * static_cast<double>(t.raw_value[n]) + sum) / t.visits[n];
+    const double mean = (own * static_cast<double>(t.node[n].raw_value) + sum) / t.node[n].visits;
     REQUIRE(std::abs(static_cast<double>(t.value[t.per_value(n) + judged]) - mean) <= 1e-3 * largest);
   }
   REQUIRE(ended == 1 + made);
@@ -315,8 +315,8 @@ class Session {
       REQUIRE(game == i % active_ && node >= 0 && node <= made());
       REQUIRE(r.action[i] >= 0 && r.action[i] < c_.actions);
       const size_t parent = t.at(static_cast<int>(game), static_cast<int32_t>(node));
-      REQUIRE(t.expanded[parent] && (t.legal[parent] >> r.action[i] & 1));
-      REQUIRE(r.to_play[i] == (t.to_play[parent] + r.shift[i]) % c_.players);
+      REQUIRE(t.node[parent].expanded && (t.node[parent].legal >> r.action[i] & 1));
+      REQUIRE(r.to_play[i] == (t.node[parent].to_play + r.shift[i]) % c_.players);
     }
   }
 
@@ -338,7 +338,7 @@ class Session {
       for (int k = 0; k < A + 2 * V; ++k) {
         const bool bad = junk_.chance(bad_);
         outputs[static_cast<size_t>(i) * width + static_cast<size_t>(k)] = bad ? junk_.unsound() : junk_.number(wild_);
-        refused = refused || (bad && !again && (k >= A || (t.legal[node] >> k & 1)));
+        refused = refused || (bad && !again && (k >= A || (t.node[node].legal >> k & 1)));
       }
     }
     try {
@@ -412,7 +412,7 @@ class Session {
       const int64_t action = actions[game];
       REQUIRE(action >= 0 && action < c_.actions);
       const size_t root = search_.tree().at(static_cast<int>(game), kRoot);
-      REQUIRE(search_.tree().legal[root] >> action & 1);
+      REQUIRE(search_.tree().node[root].legal >> action & 1);
       const bool tried = visits[game * A + static_cast<size_t>(action)] > 0;
       REQUIRE(tried || total == 0);
     }
