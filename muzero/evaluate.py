@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 import env
+from muzero import stats
 from muzero.agents import Agent, Situation
 
 Watcher = Callable[[Situation], None]  # told of every decision of the first agent
@@ -55,10 +55,8 @@ class Games:
 
     def wilson(self, confidence: float = 0.95) -> tuple[float, float]:
         """Wilson interval of the win rate; a part of a win counts towards both ends."""
-        n, points = len(self), float(self.won.sum())
-        low = binomtest(int(np.floor(points)), n).proportion_ci(confidence, "wilson").low
-        high = binomtest(int(np.ceil(points)), n).proportion_ci(confidence, "wilson").high
-        return float(low), float(high)
+        interval = stats.wilson(float(self.won.sum()), len(self), confidence)
+        return interval.low, interval.high
 
 
 def against_each(

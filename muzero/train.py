@@ -286,9 +286,8 @@ class Trainer:
         }
         lanes = max(1.0, (clocks["tree"] + clocks["network"]) / max(playing - clocks["env"], 1e-9))
         seconds = {"env": clocks["env"], "tree": clocks["tree"] / lanes, "network": clocks["network"] / lanes}
-        scale = 1.0 if not self.beside else 0.0  # beside the learner it costs no time of its own, only waiting does
-        spent = {name: value * scale for name, value in seconds.items()} if not self.beside else {"waiting": waited}
-        spent["learner"] = learned
+        # Beside the learner self-play costs no time of its own, only waiting for it does.
+        spent = {**({"waiting": waited} if self.beside else seconds), "learner": learned}
         return {
             "speed": {
                 "games": sum(len(part.episodes) for part in played) / whole,
