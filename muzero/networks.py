@@ -30,7 +30,7 @@ ABLATIONS = ("none", "no_ego", "wrong_ego", "zero_all")
 class PackedLinear(nn.Linear):
     """A Linear that, without gradients and on a CPU, multiplies with weights which MKL has laid out once.
 
-    A plain matrix product lays them out anew at every call, which for a few hundred rows costs a quarter of the time.
+    A plain matrix product lays them out anew at every call, which for a few hundred rows is a good part of its work.
     The numbers are the same.
     """
 
