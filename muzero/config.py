@@ -29,7 +29,7 @@ class ModelConfig:
       hidden: width of the dynamics and prediction MLPs.
       action_dim: of the action embedding (flat).
       value_min, value_max, value_bins: support of the categorical value and reward heads.
-      counts: whether the encoder reads the tokens that count unseen cards.
+      ignore: what the encoder does not read of an observation: names of groups, or group.field.
       ego: condition predictions on the player they are for (variant).
       outcome: predict winner and ranks (variant).
     """
@@ -49,7 +49,7 @@ class ModelConfig:
     value_min: float = -2.0
     value_max: float = 2.0
     value_bins: int = 21
-    counts: bool = True
+    ignore: list[str] = field(default_factory=list)
     ego: bool = False
     outcome: bool = False
 
@@ -191,6 +191,8 @@ class GameConfig:
       training: options on top of it for self-play: rewards, shorter episodes.
       bots: the curriculum, and whom bot evaluation is against.
       also_evaluate: further bots for bot evaluation, not played against in training.
+      beyond_round: parts of an observation that say how the match stands, for `model.ignore`: a network that trains on
+        single rounds has seen only how a match begins.
     """
 
     name: str = ""
@@ -199,6 +201,7 @@ class GameConfig:
     training: dict[str, Any] = field(default_factory=dict)
     bots: list[str] = field(default_factory=list)
     also_evaluate: list[str] = field(default_factory=list)
+    beyond_round: list[str] = field(default_factory=list)
 
     def rules_for_training(self) -> dict[str, Any]:
         """Rule set of self-play."""

@@ -9,6 +9,7 @@ Shapes: B batch, P players, A actions, L latent, S slots, D slot, G global, E eg
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from importlib.resources import files
@@ -106,8 +107,8 @@ class TokenEmbedding(nn.Module):
 
     shift: Tensor
 
-    def __init__(self, groups: list[Group], width: int, places: bool) -> None:
-        """`places`: whether to read the fields that name slots."""
+    def __init__(self, groups: list[Group], width: int, ignore: Collection[str], places: bool) -> None:
+        """`ignore`: fields not to read, as group.field; `places`: whether to read those that name slots."""
         super().__init__()
         self.groups = groups
         row = max(g.offset + g.count * len(g.vocabulary) for g in groups)
@@ -116,7 +117,8 @@ class TokenEmbedding(nn.Module):
         self.columns: list[list[int]] = []  # of the row, token by token
         self.fields: list[int] = []  # read per token
         for g in groups:
-            read = [f for f in range(len(g.vocabulary)) if places or not g.place[f]]
+            wanted = [f"{g.name}.{name}" not in ignore for name in g.fields]
+            read = [f for f, want in enumerate(wanted) if want and (places or not g.place[f])]
             for f in read:
                 shift[g.offset + f : g.offset + g.count * len(g.vocabulary) : len(g.vocabulary)] = total
                 total += g.vocabulary[f]
@@ -139,6 +141,16 @@ class TokenEmbedding(nn.Module):
         return out
 
 
+def groups_read(spec: GameSpec, config: ModelConfig) -> list[Group]:
+    """The groups of an observation that the encoder reads, if only in part. Refuses names that the game has not."""
+    fields = {f"{g.name}.{name}": g for g in spec.groups for name in g.fields}
+    known = {g.name for g in spec.groups if not g.slots} | set(fields)
+    for name in config.ignore:
+        require(name in known, "model.ignore", f"groups or fields of {spec.game}: {', '.join(sorted(known))}", name)
+    left = {g.name for name, g in fields.items() if name not in config.ignore}
+    return [g for g in spec.groups if g.name in left and g.name not in config.ignore]
+
+
 class TransformerEncoder(nn.Module):
     """Tokens through a pre-norm transformer, with a learnable [CLS] in front.
 
@@ -148,7 +160,7 @@ class TransformerEncoder(nn.Module):
     def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
         super().__init__()
         width = config.width
-        self.embed = TokenEmbedding(groups, width, places=True)
+        self.embed = TokenEmbedding(groups, width, config.ignore, places=True)
         self.is_slot = [g.slots for g in groups]
         self.cls = nn.Parameter(torch.randn(1, 1, width) * 0.02)
         self.position = nn.Parameter(torch.randn(1, sum(g.count for g in groups), width) * 0.02)
@@ -186,7 +198,7 @@ class ColumnsEncoder(nn.Module):
     def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
         super().__init__()
         width, hidden = config.width, config.hidden
-        self.embed = TokenEmbedding(groups, width, places=False)
+        self.embed = TokenEmbedding(groups, width, config.ignore, places=False)
         self.is_slot = [g.slots for g in groups]
         self.arrange = BlockOrder(spec)
         others = sum(g.count for g in groups if not g.slots)
@@ -502,7 +514,7 @@ class Network(nn.Module):
         flat = config.latent == "flat"
         self.frame = "root" if flat else "mover"
         self.latent_dim = config.latent_dim if flat else spec.num_slots * config.slot_dim + config.global_dim
-        groups = [g for g in spec.groups if config.counts or g.name != "counts"]
+        groups = groups_read(spec, config)
         encoder = TransformerEncoder if config.encoder == "transformer" else ColumnsEncoder
         self.representation = encoder(spec, config, groups)
         self.dynamics = FlatDynamics(spec, config) if flat else SlotDynamics(spec, config)

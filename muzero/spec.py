@@ -20,6 +20,7 @@ class Group:
       name: of the group.
       offset: of the block [count, fields] in the row.
       count: tokens.
+      fields: their names.
       vocabulary: categories of each field.
       place: fields that name a slot, which a symmetric encoder must not read.
       slots: whether its tokens are slots.
@@ -29,6 +30,7 @@ class Group:
     name: str
     offset: int
     count: int
+    fields: tuple[str, ...]
     vocabulary: tuple[int, ...]
     place: tuple[bool, ...]
     slots: bool
@@ -75,6 +77,7 @@ class GameSpec:
                 g.name,
                 g.offset,
                 g.count,
+                tuple(field.name for field in g.fields),
                 tuple(field.vocabulary for field in g.fields),
                 tuple(field.place for field in g.fields),
                 g.slots,

@@ -309,14 +309,30 @@ def test_bad_switches_and_configs_are_refused() -> None:
         load_model_config("tiny", "nothing")
 
 
-def test_counts_are_read_only_if_asked_for() -> None:
-    for counts in (True, False):
-        network = make("slots", "columns", "baseline", counts=counts)
-        obs = torch.from_numpy(tables().obs)
-        group = next(g for g in network.spec.groups if g.name == "counts")
-        other = obs.clone()
-        other[:, group.offset :] = (other[:, group.offset :] + 1) % 32
-        assert torch.equal(network.represent(obs), network.represent(other)) != counts
+@pytest.mark.parametrize("kind", [("slots", "columns"), ("slots", "transformer"), ("flat", "transformer")])
+def test_what_is_ignored_is_not_read(kind: tuple[str, str]) -> None:
+    obs = torch.from_numpy(tables().obs)
+    groups = {g.name: g for g in make(*kind, "baseline").spec.groups}
+    counts, score, rest = groups["counts"], groups["score"], groups["global"]
+    changes = {
+        "counts": obs.clone(),
+        "score": obs.clone(),
+        "global.round": obs.clone(),
+    }
+    changes["counts"][:, counts.offset :] = (obs[:, counts.offset :] + 1) % 32
+    changes["score"][:, score.offset + 1] = 3
+    changes["global.round"][:, rest.offset + rest.fields.index("round")] = 9
+    for ignore in ([], ["counts"], ["score", "global.round"], ["score.to_go", "counts", "score.owner"]):
+        network = make(*kind, "baseline", ignore=ignore)
+        for name, other in changes.items():
+            read = name not in ignore and f"{name}.to_go" not in ignore
+            assert torch.equal(network.represent(obs), network.represent(other)) != read, (ignore, name)
+
+
+def test_ignoring_what_is_not_there_is_refused() -> None:
+    for name in ("cards", "global.weather", "board"):
+        with pytest.raises(ValueError, match="model.ignore: expected groups or fields of skyjo: .*global.round.* got"):
+            make("slots", "columns", "baseline", ignore=[name])
 
 
 # ------------------------------------------------------------------------------------------------- support
