@@ -18,6 +18,9 @@ class Field:
     @property
     def place(self) -> bool: ...
 
+    @property
+    def seat(self) -> bool: ...
+
 class TokenGroup:
     @property
     def name(self) -> str: ...

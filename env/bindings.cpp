@@ -191,7 +191,8 @@ NB_MODULE(_native, m) {
   nb::class_<Field>(m, "Field")
       .def_ro("name", &Field::name)
       .def_ro("vocabulary", &Field::vocabulary)
-      .def_ro("place", &Field::place);
+      .def_ro("place", &Field::place)
+      .def_ro("seat", &Field::seat);
   nb::class_<TokenGroup>(m, "TokenGroup")
       .def_ro("name", &TokenGroup::name)
       .def_ro("count", &TokenGroup::count)

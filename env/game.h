@@ -60,6 +60,7 @@ struct Field {
   std::string name;
   int vocabulary;      // values are 0..vocabulary-1
   bool place = false;  // it names a slot, or a block of slots, which the game's symmetries relabel
+  bool seat = false;   // it names the token's player, counted from the observer: it changes with whose turn it is
 };
 
 struct TokenGroup {

@@ -76,8 +76,8 @@ NB_MODULE(_native, m) {
           [](Search* self, int batch, int num_actions, int num_players, int simulations, const std::string& algorithm,
              bool maxn, bool mover_frame, int leaves, int threads, float discount, float pb_c_base, float pb_c_init,
              float dirichlet_alpha, float dirichlet_fraction, bool neutral_unvisited, float virtual_loss,
-             int max_considered, float gumbel_scale, float value_scale, float maxvisit_init, int phases,
-             const std::vector<uint8_t>& possible, const std::vector<uint8_t>& next_phase,
+             int max_considered, float gumbel_scale, float value_scale, float maxvisit_init, bool rescale_values,
+             int phases, const std::vector<uint8_t>& possible, const std::vector<uint8_t>& next_phase,
              const std::vector<uint8_t>& turn_passes) {
             Config c;
             c.batch = batch;
@@ -100,6 +100,7 @@ NB_MODULE(_native, m) {
             c.gumbel_scale = gumbel_scale;
             c.value_scale = value_scale;
             c.maxvisit_init = maxvisit_init;
+            c.rescale_values = rescale_values;
             c.phases = phases;
             c.possible = possible;
             c.next_phase = next_phase;
@@ -109,7 +110,8 @@ NB_MODULE(_native, m) {
           nb::kw_only(), "batch"_a, "num_actions"_a, "num_players"_a, "simulations"_a, "algorithm"_a, "maxn"_a,
           "mover_frame"_a, "leaves"_a, "threads"_a, "discount"_a, "pb_c_base"_a, "pb_c_init"_a, "dirichlet_alpha"_a,
           "dirichlet_fraction"_a, "neutral_unvisited"_a, "virtual_loss"_a, "max_considered"_a, "gumbel_scale"_a,
-          "value_scale"_a, "maxvisit_init"_a, "phases"_a, "possible"_a, "next_phase"_a, "turn_passes"_a)
+          "value_scale"_a, "maxvisit_init"_a, "rescale_values"_a, "phases"_a, "possible"_a, "next_phase"_a,
+          "turn_passes"_a)
       .def_prop_ro("steps", [](const Search& s) { return s.config().steps(); })
       .def_prop_ro("nodes", [](const Search& s) { return s.config().nodes(); })
       .def_prop_ro("levels", &Search::levels)

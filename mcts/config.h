@@ -33,6 +33,7 @@ struct Config {
   int max_considered = 16;
   float gumbel_scale = 1.0f;
   float value_scale = 0.1f, maxvisit_init = 50.0f;
+  bool rescale_values = true;  // to 0..1 in each node; else the weight is per unit of value
 
   // The game's phase table, [phases * actions]: which actions can be legal, what phase follows, whether the turn passes.
   int phases = 1;

@@ -96,6 +96,8 @@ class Search:
       max_considered: actions that gumbel considers at the root.
       gumbel_scale: of gumbel's root noise; 0 for evaluation.
       value_scale, maxvisit_init: weight of values against the prior in gumbel.
+      rescale_values: gumbel: rescale a node's values to 0..1 first, so that its best action stands out by as much
+        whether it is better by a lot or by chance; else the weight is per unit of value.
     """
 
     def __init__(
@@ -122,6 +124,7 @@ class Search:
         gumbel_scale: float = 1.0,
         value_scale: float = 0.1,
         maxvisit_init: float = 50.0,
+        rescale_values: bool = True,
     ) -> None:
         _require("backup", backup, ("maxn", "ego"))
         _require("unvisited", unvisited, ("neutral", "lowest"))
@@ -147,6 +150,7 @@ class Search:
             gumbel_scale=gumbel_scale,
             value_scale=value_scale,
             maxvisit_init=maxvisit_init,
+            rescale_values=rescale_values,
             phases=len(table.possible),
             possible=table.possible.astype(np.uint8).ravel().tolist(),
             next_phase=table.next_phase.astype(np.uint8).ravel().tolist(),

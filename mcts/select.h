@@ -240,8 +240,8 @@ class Gumbel {
     for (int a = 0; a < tree.stride; ++a) out[a] = evaluated[a] > 0 ? q[a] : mixed;
     for (int a = tree.actions; a < tree.stride; ++a) out[a] = out[0];  // padding must not widen the range
     const float lowest = lowest_of(out, tree.stride), highest = highest_of(out, tree.stride);
-    const float weight = (config_.maxvisit_init + highest_of(visits, tree.stride)) * config_.value_scale /
-                         std::max(highest - lowest, kSmallestRange);
+    const float range = config_.rescale_values ? std::max(highest - lowest, kSmallestRange) : 1.0f;
+    const float weight = (config_.maxvisit_init + highest_of(visits, tree.stride)) * config_.value_scale / range;
     for (int a = 0; a < tree.actions; ++a) out[a] = (out[a] - lowest) * weight;
     for (int a = tree.actions; a < tree.stride; ++a) out[a] = 0;
   }

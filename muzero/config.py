@@ -105,6 +105,7 @@ class SearchConfig:
     gumbel_scale: float = 1.0
     value_scale: float = 0.1
     maxvisit_init: float = 50.0
+    rescale_values: bool = True
     skip_forced: bool = True
     bf16: bool = False
     compile: str = "off"

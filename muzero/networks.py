@@ -108,7 +108,8 @@ class TokenEmbedding(nn.Module):
     shift: Tensor
 
     def __init__(self, groups: list[Group], width: int, ignore: Collection[str], places: bool) -> None:
-        """`ignore`: fields not to read, as group.field; `places`: whether to read those that name slots."""
+        """`ignore`: fields not to read, as group.field; `places`: whether to read those that name slots, or a slot's
+        player."""
         super().__init__()
         self.groups = groups
         row = max(g.offset + g.count * len(g.vocabulary) for g in groups)
@@ -118,7 +119,8 @@ class TokenEmbedding(nn.Module):
         self.fields: list[int] = []  # read per token
         for g in groups:
             wanted = [f"{g.name}.{name}" not in ignore for name in g.fields]
-            read = [f for f, want in enumerate(wanted) if want and (places or not g.place[f])]
+            lasting = [places or not (place or (g.slots and seat)) for place, seat in zip(g.place, g.seat, strict=True)]
+            read = [f for f in range(len(g.fields)) if wanted[f] and lasting[f]]
             for f in read:
                 shift[g.offset + f : g.offset + g.count * len(g.vocabulary) : len(g.vocabulary)] = total
                 total += g.vocabulary[f]
@@ -191,8 +193,9 @@ class TransformerEncoder(nn.Module):
 class ColumnsEncoder(nn.Module):
     """Slots as sets of blocks of slots: equivariant to the symmetries that the game declares.
 
-    A block sees the sum of its slots, a board the sum of its blocks, the global part all boards and the other tokens;
-    a slot's vector comes from itself, its block and the global part.
+    A block sees the sum of its slots, a board the sum of its blocks, the global part all boards and the other tokens.
+    A slot's vector comes from itself and its block alone: it does not say whose turn it is, so that it stays true when
+    the turn passes and the boards trade places.
     """
 
     def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
@@ -212,7 +215,6 @@ class ColumnsEncoder(nn.Module):
         )
         self.slot_own = nn.Linear(width, width)
         self.slot_block = nn.Linear(width, width, bias=False)
-        self.slot_rest = nn.Linear(config.global_dim, width, bias=False)
         self.to_slot = nn.Sequential(nn.GELU(), nn.Linear(width, config.slot_dim), nn.LayerNorm(config.slot_dim))
 
     def forward(self, obs: Tensor) -> Tensor:
@@ -224,8 +226,9 @@ class ColumnsEncoder(nn.Module):
         blocks = F.gelu(self.block(slots.sum(3)))
         boards = F.gelu(self.board(blocks.sum(2)))
         rest = self.rest(torch.cat([others.flatten(1), boards.flatten(1)], 1))
-        about_block, about_rest = self.slot_block(blocks).unsqueeze(3), self.slot_rest(rest)[:, None, None, None]
-        return torch.cat([self.to_slot(self.slot_own(slots) + about_block + about_rest).flatten(1), rest], 1)
+        return torch.cat(
+            [self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3)).flatten(1), rest], 1
+        )
 
 
 class BlockOrder(nn.Module):
@@ -464,11 +467,11 @@ class SlotDecoder(nn.Module):
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
-        # Of the first slot group's fields: those that do not just name the slot.
+        # Of the first slot group's fields: those that do not just name the slot, or its player as seen by the mover.
         groups = [g for g in spec.groups if g.slots]
         same = all(g.vocabulary == groups[0].vocabulary and g.place == groups[0].place for g in groups)
         assert same, [g.name for g in groups]
-        fields = [f for f, place in enumerate(groups[0].place) if not place]
+        fields = [f for f in range(len(groups[0].fields)) if not (groups[0].place[f] or groups[0].seat[f])]
         self.vocabulary = [groups[0].vocabulary[f] for f in fields]
         rows = [[g.offset + t * len(g.vocabulary) + f for f in fields] for g in groups for t in range(g.count)]
         columns = torch.tensor(rows)[torch.from_numpy(block_order(spec))]

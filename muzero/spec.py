@@ -23,6 +23,7 @@ class Group:
       fields: their names.
       vocabulary: categories of each field.
       place: fields that name a slot, which a symmetric encoder must not read.
+      seat: fields that name the token's player, counted from the observer.
       slots: whether its tokens are slots.
       per_player: whether its tokens stand seat by seat from the observer's.
     """
@@ -33,6 +34,7 @@ class Group:
     fields: tuple[str, ...]
     vocabulary: tuple[int, ...]
     place: tuple[bool, ...]
+    seat: tuple[bool, ...]
     slots: bool
     per_player: bool
 
@@ -80,6 +82,7 @@ class GameSpec:
                 tuple(field.name for field in g.fields),
                 tuple(field.vocabulary for field in g.fields),
                 tuple(field.place for field in g.fields),
+                tuple(field.seat for field in g.fields),
                 g.slots,
                 g.per_player,
             )

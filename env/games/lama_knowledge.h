@@ -8,10 +8,14 @@ namespace env {
 inline ObservationSpec Lama::observation(int players, bool counts) {
   constexpr int kSizes = Rules::kMaxCards + 1, kCodes = 1 + Rules::kKinds;
   std::vector<TokenGroup> groups = {
-      {"hand", Rules::kKinds * players, {{"owner", 8}, {"kind", Rules::kKinds}, {"count", kUnknown + 1}}, true, true},
+      {"hand",
+       Rules::kKinds * players,
+       {{"owner", 8, false, true}, {"kind", Rules::kKinds}, {"count", kUnknown + 1}},
+       true,
+       true},
       {"player",
        players,
-       {{"owner", 8}, {"cards", kSizes}, {"folded", 2}, {"to_go", 256}, {"black", 32}, {"white", 10}},
+       {{"owner", 8, false, true}, {"cards", kSizes}, {"folded", 2}, {"to_go", 256}, {"black", 32}, {"white", 10}},
        false,
        true},
       {"pile", 1, {{"top", kCodes}, {"size", kSizes}}},

@@ -7,7 +7,11 @@ namespace env {
 
 inline ObservationSpec Skyjo::observation(int players, bool counts) {
   std::vector<TokenGroup> groups = {
-      {"board", 12 * players, {{"owner", 8}, {"position", 12, true}, {"visibility", 3}, {"value", 16}}, true, true},
+      {"board",
+       12 * players,
+       {{"owner", 8, false, true}, {"position", 12, true}, {"visibility", 3}, {"value", 16}},
+       true,
+       true},
       {"discard", 1, {{"top", 16}, {"size", 161}}},
       {"global",
        1,
@@ -21,7 +25,7 @@ inline ObservationSpec Skyjo::observation(int players, bool counts) {
         {"ender", 9},
         {"reshuffled", 2},
         {"players", 7}}},
-      {"score", players, {{"owner", 8}, {"to_go", 256}}, false, true},
+      {"score", players, {{"owner", 8, false, true}, {"to_go", 256}}, false, true},
       {"history",
        Layout::kHistory,
        {{"actor", 9}, {"kind", 10}, {"position", 13, true}, {"card", 16}, {"card_out", 16}, {"source", 3}}},
