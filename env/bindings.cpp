@@ -240,7 +240,8 @@ NB_MODULE(_native, m) {
       .def_ro("rules", &GameInfo::rules)
       .def_ro("presets", &GameInfo::presets)
       .def_ro("bots", &GameInfo::bots)
-      .def_ro("state_bytes", &GameInfo::state_bytes);
+      .def_ro("state_bytes", &GameInfo::state_bytes)
+      .def_ro("symmetric", &GameInfo::symmetric);
 
   nb::class_<PyBot>(m, "Bot").def("act", &PyBot::act, "obs"_a, "legal"_a, "out"_a, "seed"_a, "call"_a);
 
@@ -299,6 +300,14 @@ NB_MODULE(_native, m) {
                                   data_of<uint64_t>(seeds, "seeds", {e.batch()}));
           },
           "seats"_a, "seeds"_a)
+      .def(
+          "relabel",
+          [](PyEnv& e, const Input& to, const Array& rows) {
+            const auto count = static_cast<int64_t>(rows.ndim() ? rows.shape(0) : 0);
+            e.take()->relabel(data_of<int8_t>(to, "to", {count, e.info().slots()}), count,
+                              data_of<int16_t>(rows, "rows", {count, e.width()}));
+          },
+          "to"_a, "rows"_a)
       .def(
           "moments",
           [](PyEnv& e, uint64_t seed, const Array& out) {

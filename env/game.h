@@ -32,6 +32,9 @@
 //               static std::vector<std::vector<int>> symmetric_blocks()  of a player's slots: blocks may trade places,
 //                                                                        and so may the slots of a block
 //               static std::vector<std::string> stat_names(int players)
+//   symmetry    static void relabel(const int8_t* to, int players, int16_t* row)
+//               optional, for games that do not care which block, or which slot of a block, is which: what the row would
+//               be if each slot s of every player were called to[s]
 //
 // All randomness of a game comes from `rng`, keyed by (seed, deal, episode); `decisions` counts the steps of the
 // episode. Those two members name the moment, and hand-written players draw their own randomness from them.

@@ -41,7 +41,20 @@ struct GameInfo {
   std::vector<std::string> presets;
   std::vector<BotDoc> bots;
   int state_bytes;
+  bool symmetric;  // slots may be relabelled
+
+  // Of a player.
+  int slots() const {
+    size_t count = 0;
+    for (const auto& block : symmetric_blocks) count += block.size();
+    return static_cast<int>(count);
+  }
 };
+
+template <class Game, class = void>
+struct CanRelabel : std::false_type {};
+template <class Game>
+struct CanRelabel<Game, std::void_t<decltype(&Game::relabel)>> : std::true_type {};
 
 struct Options {
   int num_envs = 1, num_players = 2, threads = 1;
@@ -72,6 +85,7 @@ class AnyVecEnv {
   virtual void random_steps(uint64_t seed, int64_t count, bool write) = 0;
   virtual void unseen_counts(const int8_t* seats, int16_t* out) = 0;
   virtual void determinize(const int8_t* seats, const uint64_t* seeds) = 0;
+  virtual void relabel(const int8_t* to, int64_t rows, int16_t* observations) const = 0;
   virtual void moments(uint64_t seed, uint64_t* out) const = 0;
   virtual std::string save(int table) const = 0;
   virtual void load(int table, const std::string& blob) = 0;
@@ -164,6 +178,19 @@ class VecEnv final : public AnyVecEnv {
     require_seats(seats);
     for (int i = 0; i < batch(); ++i) {
       table(i).unseen_counts(seats[i], out + static_cast<int64_t>(i) * Game::kPools * Game::kCardKinds);
+    }
+  }
+
+  // Calls slot s of every player to[row][s] instead, in rows of observations.
+  void relabel(const int8_t* to, int64_t rows, int16_t* observations) const override {
+    if constexpr (CanRelabel<Game>::value) {
+      const int slots = info_.slots();
+      for (int64_t row = 0; row < rows; ++row) {
+        require_names(to + row * slots);
+        Game::relabel(to + row * slots, options_.num_players, observations + row * info_.observation.width);
+      }
+    } else {
+      throw std::invalid_argument(std::string(Game::kName) + " has no symmetries to relabel by");
     }
   }
 
@@ -379,7 +406,8 @@ class VecEnv final : public AnyVecEnv {
                   describe_rules(rules),
                   {},
                   Game::Bots::list(),
-                  static_cast<int>(sizeof(Game))};
+                  static_cast<int>(sizeof(Game)),
+                  CanRelabel<Game>::value};
     for (const auto& preset : Game::Rules::presets()) info.presets.push_back(preset.first);
     for (int a = 0; a < Game::kNumActions; ++a) {
       info.action_names.push_back(Game::action_name(a));
@@ -514,6 +542,26 @@ class VecEnv final : public AnyVecEnv {
     if (seat >= 0 && seat < options_.num_players) return;
     throw std::out_of_range("table " + std::to_string(i) + ": seat " + std::to_string(seat) + ", expected 0 to " +
                             std::to_string(options_.num_players - 1));
+  }
+  // New names of a player's slots: each once, and blocks stay together.
+  void require_names(const int8_t* to) const {
+    const int slots = info_.slots();
+    std::vector<int> block_of(static_cast<size_t>(slots), -1), taken(static_cast<size_t>(slots), 0);
+    for (size_t b = 0; b < info_.symmetric_blocks.size(); ++b) {
+      for (const int slot : info_.symmetric_blocks[b]) block_of[static_cast<size_t>(slot)] = static_cast<int>(b);
+    }
+    for (const auto& block : info_.symmetric_blocks) {
+      for (const int slot : block) {
+        const int name = to[slot];
+        const bool good = name >= 0 && name < slots && !taken[static_cast<size_t>(name)]++ &&
+                          block_of[static_cast<size_t>(name)] == block_of[static_cast<size_t>(to[block[0]])];
+        if (!good) {
+          throw std::invalid_argument("to: expected each of 0 to " + std::to_string(slots - 1) +
+                                      " once, the slots of a block in one block, got " + std::to_string(name) +
+                                      " for slot " + std::to_string(slot));
+        }
+      }
+    }
   }
   void require_seats(const int8_t* seats) const {
     for (int i = 0; i < batch(); ++i) require_seat(i, seats[i]);

@@ -271,6 +271,17 @@ class VecEnv:
             seed = np.uint64(_require_seed(seed)) ^ (np.arange(self.num_envs, dtype=np.uint64) << np.uint64(32))
         self._native.determinize(self._seats(seat), seed)
 
+    def relabel(self, rows: NDArray[np.int16], to: NDArray[np.int8]) -> NDArray[np.int16]:
+        """Observations as they would be if slots had other names, for games that do not care (`info.symmetric`).
+
+        Args:
+          rows: [N, W].
+          to: [N, slots of a player] new name of each slot, the same for all players; blocks stay together.
+        """
+        out = np.array(rows, order="C")
+        self._native.relabel(np.ascontiguousarray(to), out)
+        return out
+
     def moments(self, seed: int = 0) -> NDArray[np.uint64]:
         """Numbers that name the moment each game is in, [B]: keys for the randomness of whoever acts there."""
         out = np.empty(self.num_envs, np.uint64)

@@ -157,9 +157,10 @@ def fill(replay: Replay, episodes: Sequence[Episode]) -> None:
 
 def learning(trainer: Watched, at_least: float) -> Figures:
     """Steps per second from a full replay, beside the bare network's, and the replay's part of a step."""
-    fill(trainer.replay, [episode for part in trainer.played for episode in part.episodes])
+    config, learner, steps = trainer.config, trainer.learner, trainer.config.train.steps
+    replay = trainer.replays[config.game.players]
+    fill(replay, [episode for part in trainer.played for episode in part.episodes])
     torch.set_num_threads(trainer.threads)
-    config, learner, replay, steps = trainer.config, trainer.learner, trainer.replay, trainer.config.train.steps
     batch = replay.sample(config.learner.batch, trainer.rng)
     loaded = learner.load(batch)
     names = learner.weights(0)
@@ -266,7 +267,7 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
     """A whole iteration, from steps of all tables in the middle of games and from steps of the learner."""
     torch.set_num_threads(selfplay_threads(config))
     worker = SelfPlay(config)
-    mixture = Mixture(0.0, Curriculum(config.selfplay.curriculum, config.game.bots, config.game.players).shares())
+    mixture = Mixture(0.0, Curriculum(config.selfplay.curriculum, config.game.bots).shares())
     idle = first_orders(config, mixture, simulations=1)
     worker.play(replace(idle, moves=31))
     orders = first_orders(config, mixture, moves=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 COMPILE = ("off", "on", "graphs")
@@ -137,7 +137,7 @@ class LearnerConfig:
       decay_steps: over which it falls to a tenth, by a cosine; 0 keeps it constant.
       weight_decay: of matrices.
       clip: largest norm of the gradient.
-      value_weight, reward_weight, reconstruction_weight: of these losses; the policy's weight is 1.
+      value_weight, reward_weight, reconstruction_weight, consistency_weight: of these losses; the policy's weight is 1.
       winner_weight, rank_weight: from, to; they ramp over `ramp_iterations`.
       ramp_iterations: 0 for no ramp.
       ema: of the weights that self-play uses, per step, such as 0.999; 0 uses the newest weights.
@@ -157,6 +157,7 @@ class LearnerConfig:
     value_weight: float = 1.0
     reward_weight: float = 1.0
     reconstruction_weight: float = 0.1
+    consistency_weight: float = 0.0
     winner_weight: list[float] = field(default_factory=lambda: [0.1, 0.5])
     rank_weight: list[float] = field(default_factory=lambda: [0.1, 0.25])
     ramp_iterations: int = 100
@@ -173,7 +174,7 @@ class LearnerConfig:
             require(getattr(self, name) > 0, f"learner.{name}", "more than 0", getattr(self, name))
         for name in ("warm_up_steps", "decay_steps", "weight_decay", "ramp_iterations"):
             require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
-        for name in ("value_weight", "reward_weight", "reconstruction_weight"):
+        for name in ("value_weight", "reward_weight", "reconstruction_weight", "consistency_weight"):
             require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
         for name in ("winner_weight", "rank_weight"):
             pair = list(getattr(self, name))
@@ -231,24 +232,31 @@ class ReplayConfig:
 
     Attributes:
       megabytes: of memory.
+      window: share of all decisions so far that is kept, as long as they fit; 0 for as many as fit.
+      least: decisions that are kept whatever the window.
       warm_up: decisions before learning begins.
       stratify: share of a batch drawn evenly over the phases.
       alpha, beta: exponents of priorities and importance weights.
+      relabel: learn from games with their slots renamed at random, by the game's symmetries.
       reanalyse: share of the positions learned from that are searched again with fresh weights.
     """
 
     megabytes: float = 512.0
+    window: float = 0.0
+    least: int = 100_000
     warm_up: int = 20000
     stratify: float = 0.25
     alpha: float = 0.5
     beta: float = 1.0
+    relabel: bool = False
     reanalyse: float = 0.0
 
     def check(self) -> None:
         """Refuses impossible values by name."""
         require(self.megabytes > 0, "replay.megabytes", "more than 0", self.megabytes)
         require(self.warm_up >= 1, "replay.warm_up", "1 or more", self.warm_up)
-        for name in ("stratify", "reanalyse"):
+        require(self.least >= 1, "replay.least", "1 or more", self.least)
+        for name in ("window", "stratify", "reanalyse"):
             require(0 <= getattr(self, name) <= 1, f"replay.{name}", "0 to 1", getattr(self, name))
         for name in ("alpha", "beta"):
             require(getattr(self, name) >= 0, f"replay.{name}", "0 or more", getattr(self, name))
@@ -301,6 +309,8 @@ class SelfPlayConfig:
     """Self-play.
 
     Attributes:
+      players: numbers of players to mix in one run, game.players among them; empty for that alone. Tables and replay
+        are shared out evenly; a network for the most players serves all.
       tables: in lockstep, over all workers.
       episodes: games per iteration (all that end in the same step are taken), unless `moves` is set.
       moves: steps of all tables per iteration, whatever ends in them; 0 goes by `episodes`.
@@ -309,6 +319,7 @@ class SelfPlayConfig:
       curriculum, pool: opponents other than the current network.
     """
 
+    players: list[int] = field(default_factory=list)
     tables: int = 256
     episodes: int = 32
     moves: int = 0
@@ -462,16 +473,46 @@ class Config:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     logging: LoggingConfig = field(default_factory=LoggingConfig)
 
+    def player_counts(self) -> list[int]:
+        """Numbers of players at the tables of self-play, rising."""
+        return sorted({self.game.players, *self.selfplay.players})
+
+    def at_tables_for(self, players: int) -> Config:
+        """The part of the run that plays with so many players."""
+        counts = self.player_counts()
+        share = self.selfplay.tables // len(counts)
+        return replace(
+            self,
+            game=replace(self.game, players=players),
+            selfplay=replace(self.selfplay, players=[], tables=share),
+            replay=replace(
+                self.replay, megabytes=self.replay.megabytes / len(counts), least=-(-self.replay.least // len(counts))
+            ),
+        )
+
     def check(self) -> None:
         """Refuses impossible values by name, before any work."""
         require(0 <= self.seed < 2**63, "seed", "0 to 2**63 - 1", self.seed)
         for part in vars(self).values():
             if hasattr(part, "check"):
                 part.check()
+        for players in self.selfplay.players:
+            replace(self.game, players=players).check()
+        from muzero.encoders import groups_read
+        from muzero.spec import GameSpec
+
+        groups_read(GameSpec.of(self.game.name, self.game.players), self.model)
+        if self.replay.relabel:
+            from muzero.symmetries import Relabelling
+
+            Relabelling(self.game.name, self.game.players)
         someone = bool(self.game.bots) or not self.evaluation.every
         require(someone, "game.bots", "at least one, or evaluation.every=0", self.game.bots)
-        least = self.selfplay.tables // self.runtime.workers
-        require(least >= 1, "selfplay.tables", f"at least {self.runtime.workers}, one per worker", self.selfplay.tables)
+        mixed, least = self.selfplay.players, self.runtime.workers * len(self.player_counts())
+        inside = not mixed or self.game.players in mixed
+        require(inside, "selfplay.players", f"game.players={self.game.players} among them, or none", mixed)
+        expected = f"at least {least}, one per worker" + (" and number of players" if mixed else "")
+        require(self.selfplay.tables >= least, "selfplay.tables", expected, self.selfplay.tables)
 
 
 def check_schedule(key: str, schedule: list[list[Any]], least: float) -> None:

@@ -7,23 +7,24 @@ observation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from muzero.config import LearnerConfig
 from muzero.networks import Network
 from muzero.replay import Batch
 
-LOSSES = ("policy", "value", "reward", "winner", "rank", "reconstruction")
+LOSSES = ("policy", "value", "reward", "winner", "rank", "reconstruction", "consistency")
 _COMPILED_KINDS = 64
-_RECONSTRUCTED = 4  # one window of so many is read back: enough, and it would cost the most
+_RECONSTRUCTED = 4  # one window of so many is read back and compared: enough, and it would cost the most
+_EMA_SHARE = 10  # the average is at first over a tenth of the steps so far: early weights are soon out of date
 _UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
 
 
@@ -45,7 +46,8 @@ def window_losses(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, T
     """What each window costs.
 
     The first position counts fully, the K unrolled ones 1 / K each, and the dynamics pass half of the gradient on. All
-    positions of all windows are judged in one go.
+    positions of all windows are judged in one go. With the slots latent, what was imagined is also compared with what
+    came: with the cards to be seen (reconstruction), and with their latent (consistency).
 
     Args:
       batch: fields of a `Batch`.
@@ -86,9 +88,17 @@ def window_losses(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, T
         totals["rank"] = over_windows(rank, batch["outcome_mask"])
     if network.decoder is not None:
         few = -(-B // _RECONSTRUCTED)
-        seen = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
-        losses = (seen.view(few, K + 1) * batch["live"][:few] * share).sum(1) * (B / few)
-        totals["reconstruction"] = F.pad(losses, (0, B - few))
+        live, obs = batch["live"][:few], batch["obs"][:few]
+
+        def over_few(losses: Tensor, shares: Tensor) -> Tensor:
+            """[few, positions] -> [B]"""
+            return F.pad((losses * shares).sum(1) * (B / few), (0, B - few))
+
+        seen = network.reconstruction_loss(unrolled[:few].flatten(0, 1), obs.flatten(0, 1)).view(few, K + 1)
+        totals["reconstruction"] = over_few(seen, live * share)
+        with torch.no_grad():
+            met = network.represent(obs[:, 1:].flatten(0, 1)).view(few, K, -1)
+        totals["consistency"] = over_few((unrolled[:few, 1:] - met).square().mean(2), live[:, 1:] / K)
     value = network.support.expectation(said.value.detach()[:: K + 1, 0])
     return torch.stack([totals[name] for name in LOSSES]), value
 
@@ -99,17 +109,32 @@ def _compiled_losses() -> Callable[[Network, dict[str, Tensor]], tuple[Tensor, T
     return torch.compile(window_losses, dynamic=False)
 
 
+class _SmallerTable(nn.Module):
+    """The losses of a network for fewer players, whose weights are parts of another's."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """See `window_losses`."""
+        return window_losses(self.network, batch)
+
+
 class Learner:
     """Owns the optimiser of a network.
 
     Args:
       network: to train, on the device it is to be trained on.
       config: of the learner.
+      smaller: networks of the same kind for fewer players, if there are batches of their games, too; their own weights
+        are not used. These batches do not go through torch.compile.
     """
 
-    def __init__(self, network: Network, config: LearnerConfig) -> None:
+    def __init__(self, network: Network, config: LearnerConfig, smaller: Sequence[Network] = ()) -> None:
         config.check()
         self.network, self.config = network, config
+        self._smaller = {few.num_players: _SmallerTable(few) for few in smaller}
         self.device = next(network.parameters()).device
         decayed = [p for p in network.parameters() if p.ndim > 1]
         others = [p for p in network.parameters() if p.ndim <= 1]
@@ -131,6 +156,7 @@ class Learner:
             "winner": c.winner_weight[0] + ramp * (c.winner_weight[1] - c.winner_weight[0]),
             "rank": c.rank_weight[0] + ramp * (c.rank_weight[1] - c.rank_weight[0]),
             "reconstruction": c.reconstruction_weight,
+            "consistency": c.consistency_weight,
         }
 
     def learning_rate(self) -> float:
@@ -161,9 +187,8 @@ class Learner:
         self.network.train()
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
-        losses_of = _compiled_losses() if config.compile else window_losses
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bf16):
-            losses, value = losses_of(self.network, loaded)
+            losses, value = self._losses(loaded)
         names = self.weights(iteration)
         weight = torch.tensor([names[name] for name in LOSSES], device=self.device)
         means = (losses * loaded["weights"]).sum(1) / loaded["weights"].sum()
@@ -179,6 +204,15 @@ class Learner:
         self._sums += torch.cat([means.detach(), torch.stack([total.detach(), norm, error.mean()])])
         self._summed += 1
         return error.cpu().numpy()
+
+    def _losses(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """`window_losses` of a batch for any number of players that there is a network for."""
+        players = batch["value"].shape[-1]
+        if players == self.network.num_players:
+            return (_compiled_losses() if self.config.compile else window_losses)(self.network, batch)
+        weights = self.network.weights_for(players, dict(self.network.named_parameters()))
+        named = {f"network.{name}": tensor for name, tensor in weights.items()}
+        return torch.func.functional_call(self._smaller[players], named, (batch,))  # type: ignore[no-any-return]
 
     def report(self) -> dict[str, float]:
         """Means over the steps since the last report. An error if they show that training has broken down."""
@@ -200,7 +234,7 @@ class Learner:
     def _update_ema(self) -> None:
         assert self._ema is not None
         averages, now = list(self._ema.values()), [p.detach() for p in self.network.parameters()]
-        torch._foreach_lerp_(averages, now, 1 - self.config.ema)
+        torch._foreach_lerp_(averages, now, max(1 - self.config.ema, _EMA_SHARE / (_EMA_SHARE + self.steps)))
 
     @property
     def ema(self) -> dict[str, Tensor] | None:

@@ -9,20 +9,19 @@ Shapes: B batch, P players, A actions, L latent, S slots, D slot, G global, E eg
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import reduce
 from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from muzero.config import ModelConfig, require
-from muzero.spec import GameSpec, Group
+from muzero.encoders import ColumnsEncoder, SeatParts, TransformerEncoder, add_up, block_order, groups_read, pairs
+from muzero.spec import GameSpec
 
 MAX_PLAYERS = 8
 ABLATIONS = ("none", "no_ego", "wrong_ego", "zero_all")
@@ -73,11 +72,6 @@ def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     return nn.Sequential(PackedLinear(inputs, hidden), nn.GELU(), PackedLinear(hidden, outputs))
 
 
-def add_up(tensor: Tensor, dim: int) -> Tensor:
-    """Sum over a short dimension. On CPUs a few additions of slices beat a reduction, unless they need gradients."""
-    return tensor.sum(dim) if torch.is_grad_enabled() else reduce(torch.add, tensor.unbind(dim))
-
-
 class Support(nn.Module):
     """Numbers as distributions over equally spaced bins."""
 
@@ -102,158 +96,6 @@ class Support(nn.Module):
         return out.scatter(-1, index, 1 - weight).scatter(-1, index + 1, weight)
 
 
-class TokenEmbedding(nn.Module):
-    """Embeds the tokens of an observation: the sum of its fields' embeddings, one table for all fields."""
-
-    shift: Tensor
-
-    def __init__(self, groups: list[Group], width: int, ignore: Collection[str], places: bool) -> None:
-        """`ignore`: fields not to read, as group.field; `places`: whether to read those that name slots, or a slot's
-        player."""
-        super().__init__()
-        self.groups = groups
-        row = max(g.offset + g.count * len(g.vocabulary) for g in groups)
-        shift = torch.zeros(row, dtype=torch.int64)
-        total = 0
-        self.columns: list[list[int]] = []  # of the row, token by token
-        self.fields: list[int] = []  # read per token
-        for g in groups:
-            wanted = [f"{g.name}.{name}" not in ignore for name in g.fields]
-            lasting = [places or not (place or (g.slots and seat)) for place, seat in zip(g.place, g.seat, strict=True)]
-            read = [f for f in range(len(g.fields)) if wanted[f] and lasting[f]]
-            for f in read:
-                shift[g.offset + f : g.offset + g.count * len(g.vocabulary) : len(g.vocabulary)] = total
-                total += g.vocabulary[f]
-            self.fields.append(len(read))
-            self.columns.append([g.offset + t * len(g.vocabulary) + f for t in range(g.count) for f in read])
-        self.register_buffer("shift", shift, persistent=False)
-        self.table = nn.Parameter(torch.randn(total, width) * 0.5)
-
-    def forward(self, obs: Tensor) -> list[Tensor]:
-        """obs [B, W] integers -> per group [B, count, width]"""
-        index = obs[:, : len(self.shift)].to(torch.int64) + self.shift
-        out = []
-        for g, fields, columns in zip(self.groups, self.fields, self.columns, strict=True):
-            if fields == len(g.vocabulary):
-                tokens = index[:, g.offset : g.offset + g.count * fields]
-            else:
-                tokens = index[:, columns]
-            bags = F.embedding_bag(tokens.reshape(-1, fields), self.table, mode="sum")
-            out.append(bags.view(len(obs), g.count, -1))
-        return out
-
-
-def groups_read(spec: GameSpec, config: ModelConfig) -> list[Group]:
-    """The groups of an observation that the encoder reads, if only in part. Refuses names that the game has not."""
-    fields = {f"{g.name}.{name}": g for g in spec.groups for name in g.fields}
-    known = {g.name for g in spec.groups if not g.slots} | set(fields)
-    for name in config.ignore:
-        require(name in known, "model.ignore", f"groups or fields of {spec.game}: {', '.join(sorted(known))}", name)
-    left = {g.name for name, g in fields.items() if name not in config.ignore}
-    return [g for g in spec.groups if g.name in left and g.name not in config.ignore]
-
-
-class TransformerEncoder(nn.Module):
-    """Tokens through a pre-norm transformer, with a learnable [CLS] in front.
-
-    flat: [CLS] through LayerNorm, Linear and Tanh. slots: the same for every slot's token, and [CLS] for the rest.
-    """
-
-    def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
-        super().__init__()
-        width = config.width
-        self.embed = TokenEmbedding(groups, width, config.ignore, places=True)
-        self.is_slot = [g.slots for g in groups]
-        self.cls = nn.Parameter(torch.randn(1, 1, width) * 0.02)
-        self.position = nn.Parameter(torch.randn(1, sum(g.count for g in groups), width) * 0.02)
-        layer = nn.TransformerEncoderLayer(
-            width, config.heads, config.feedforward, 0.0, "gelu", batch_first=True, norm_first=True
-        )
-        self.blocks = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
-        self.slots = config.latent == "slots"
-        self.arrange = BlockOrder(spec) if self.slots else None
-        rest = config.global_dim if self.slots else config.latent_dim
-        self.to_rest = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, rest), nn.Tanh())
-        if self.slots:
-            self.to_slots = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.slot_dim), nn.Tanh())
-
-    def forward(self, obs: Tensor) -> Tensor:
-        """[B, W] -> [B, L]"""
-        groups = self.embed(obs)
-        tokens = torch.cat(groups, 1) + self.position
-        tokens = self.blocks(torch.cat([self.cls.expand(len(obs), -1, -1), tokens], 1))
-        rest: Tensor = self.to_rest(tokens[:, 0])
-        if self.arrange is None:
-            return rest
-        parts = tokens[:, 1:].split([g.shape[1] for g in groups], 1)
-        slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
-        return torch.cat([self.arrange(slots).flatten(1), rest], 1)
-
-
-class ColumnsEncoder(nn.Module):
-    """Slots as sets of blocks of slots: equivariant to the symmetries that the game declares.
-
-    A block sees the sum of its slots, a board the sum of its blocks, the global part all boards and the other tokens.
-    A slot's vector comes from itself and its block alone: it does not say whose turn it is, so that it stays true when
-    the turn passes and the boards trade places.
-    """
-
-    def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
-        super().__init__()
-        width, hidden = config.width, config.hidden
-        self.embed = TokenEmbedding(groups, width, config.ignore, places=False)
-        self.is_slot = [g.slots for g in groups]
-        self.arrange = BlockOrder(spec)
-        others = sum(g.count for g in groups if not g.slots)
-        self.block = nn.Linear(width, width)
-        self.board = nn.Linear(width, width)
-        self.rest = nn.Sequential(
-            nn.Linear(others * width + spec.num_players * width, hidden),
-            nn.GELU(),
-            nn.Linear(hidden, config.global_dim),
-            nn.LayerNorm(config.global_dim),
-        )
-        self.slot_own = nn.Linear(width, width)
-        self.slot_block = nn.Linear(width, width, bias=False)
-        self.to_slot = nn.Sequential(nn.GELU(), nn.Linear(width, config.slot_dim), nn.LayerNorm(config.slot_dim))
-
-    def forward(self, obs: Tensor) -> Tensor:
-        """[B, W] -> [B, L]"""
-        groups = self.embed(obs)
-        slots = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if slot], 1)
-        others = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if not slot], 1)
-        slots = self.arrange(slots)  # (B, P, blocks, size, width)
-        blocks = F.gelu(self.block(slots.sum(3)))
-        boards = F.gelu(self.board(blocks.sum(2)))
-        rest = self.rest(torch.cat([others.flatten(1), boards.flatten(1)], 1))
-        return torch.cat(
-            [self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3)).flatten(1), rest], 1
-        )
-
-
-class BlockOrder(nn.Module):
-    """The order of slots in a latent: by player, by symmetric block, by slot of the block."""
-
-    order: Tensor
-
-    def __init__(self, spec: GameSpec) -> None:
-        super().__init__()
-        self.shape = (spec.num_players, *spec.blocks.shape)
-        self.register_buffer("order", torch.from_numpy(block_order(spec)), persistent=False)
-
-    def forward(self, slots: Tensor) -> Tensor:
-        """[B, S, X] in the order of the tokens -> [B, P, blocks, size, X]"""
-        return slots[:, self.order].view(len(slots), *self.shape, -1)
-
-
-def block_order(spec: GameSpec) -> NDArray[np.int64]:
-    """[S] the slot, in the order of the tokens, at each place of a latent."""
-    per_player = spec.blocks.size
-    good = per_player * spec.num_players == spec.num_slots
-    require(good, "symmetric_blocks", f"all of a player's {spec.num_slots // spec.num_players} slots", per_player)
-    return np.concatenate([spec.blocks.reshape(-1) + seat * per_player for seat in range(spec.num_players)])
-
-
 def touched_places(spec: GameSpec) -> tuple[Tensor, Tensor, Tensor]:
     """Per action, [A, K]: places in a latent that it touches, their roles, and whether the entry counts.
 
@@ -273,13 +115,18 @@ class FlatDynamics(nn.Module):
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
-        L, H = config.latent_dim, config.hidden
+        L, H, self.bins = config.latent_dim, config.hidden, config.value_bins
         self.action = nn.Embedding(spec.num_actions, config.action_dim)
         self.body = nn.Sequential(
             PackedLinear(L + config.action_dim, H), nn.GELU(), PackedLinear(H, H), nn.GELU(), PackedLinear(H, L)
         )
         self.norm = nn.LayerNorm(L)
         self.reward = mlp(L, H, spec.num_players * config.value_bins)
+
+    def first_seats(self, players: int) -> SeatParts:
+        """See `Network.first_seats`."""
+        logits = torch.arange(players * self.bins)
+        return {"reward.2.weight": (0, logits), "reward.2.bias": (0, logits)}
 
     def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """latent [B, L], action [B] -> next latent, reward logits [B, P N]; the frame stays."""
@@ -316,8 +163,11 @@ class SlotDynamics(nn.Module):
         self.kind = nn.Embedding(spec.num_kinds, H)
         self.turn = nn.Embedding(P, H)
         self.role = nn.Embedding(spec.num_roles, M)
+        self.role_factor = nn.Embedding(spec.num_roles, M)
+        nn.init.ones_(self.role_factor.weight)
         self.slot_in = nn.Linear(D, M)
-        self.gather = nn.Linear(M, H, bias=False)
+        self.gather = nn.Linear(3 * M, H, bias=False)
+        self.compare = nn.Linear(G, M)
         self.rest_in = nn.Linear(G, H)
         self.hidden = nn.Linear(H, H)
         self.parts = [G, M, P * config.value_bins]  # change of the rest, what touched slots are told, reward logits
@@ -325,6 +175,16 @@ class SlotDynamics(nn.Module):
         self.rest_norm = nn.LayerNorm(G)
         self.slot_out = nn.Linear(M, D)
         self.slot_norm = nn.LayerNorm(D)
+
+    def first_seats(self, players: int) -> SeatParts:
+        """See `Network.first_seats`."""
+        rest, told, logits = self.parts
+        outputs = torch.arange(rest + told + logits // len(self.seat_from) * players)
+        return {
+            "turn.weight": (0, torch.arange(players)),
+            "consequences.weight": (0, outputs),
+            "consequences.bias": (0, outputs),
+        }
 
     def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """latent [B, L], action, shift [B] -> next latent in the next mover's frame, reward logits [B, P N]."""
@@ -335,7 +195,8 @@ class SlotDynamics(nn.Module):
         touched, present = self.touched[action], self.present[action]  # (B, K), (B, K, 1)
         old = slots.view(B * S, D).index_select(0, (row * S + touched).view(-1)).view(B, -1, D)
         seen = self.slot_in(old) + self.role(self.roles)[action]
-        summary = add_up(F.relu(seen) * present, 1)
+        there = seen * self.role_factor(self.roles)[action] * present
+        summary = torch.cat([add_up(F.relu(there), 1), add_up(there, 1) * self.compare(rest), pairs(there, 1)], 1)
         hidden = F.gelu(self.rest_in(rest) + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
         hidden = F.gelu(self.hidden(hidden))
         rest_change, spread, reward = self.consequences(hidden).split(self.parts, 1)
@@ -406,7 +267,8 @@ class FlatPolicy(nn.Module):
 
 
 class SlotTrunk(nn.Module):
-    """Pools slots into blocks and boards (sums, so that symmetries do not matter) and joins the global part."""
+    """Pools slots into blocks (sums, and products of pairs, so that symmetries do not matter) and boards, and joins the
+    global part."""
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
@@ -414,7 +276,7 @@ class SlotTrunk(nn.Module):
         self.slots, self.slot_dim, self.dim = spec.num_slots, D, H
         self.shape = (spec.num_players, *spec.blocks.shape)
         self.slot = nn.Linear(D, M)
-        self.block = nn.Linear(M, M)
+        self.block = nn.Linear(2 * M, M)
         self.boards = nn.Linear(spec.num_players * M, H, bias=False)
         self.rest = nn.Linear(G, H)
 
@@ -426,14 +288,15 @@ class SlotTrunk(nn.Module):
 
     def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
         """slots [B, S, D], conditioned [B, E, G] -> features [B, E, H]"""
-        seen = F.relu(self.slot(slots)).view(len(slots), *self.shape, -1)
-        blocks = F.relu(self.block(add_up(seen, 3)))
+        seen = self.slot(slots).view(len(slots), *self.shape, -1)
+        blocks = F.relu(self.block(torch.cat([add_up(F.relu(seen), 3), pairs(seen, 3)], -1)))
         boards = self.boards(add_up(blocks, 2).flatten(1))
         return F.gelu(boards.unsqueeze(1) + self.rest(conditioned))
 
 
 class SlotPolicy(nn.Module):
-    """A logit per kind of action, plus what each slot that the action touches says in its role."""
+    """A logit per kind of action, plus what each slot that the action touches says in its role: slots are compared with
+    the rest by products, as a card in hand with those in a column."""
 
     said_by: Tensor
     of_kind: Tensor
@@ -451,12 +314,14 @@ class SlotPolicy(nn.Module):
         self.register_buffer("of_kind", of_kind, persistent=False)  # (kinds, A)
         self.kind = nn.Linear(H, spec.num_kinds)
         self.slot = nn.Linear(config.slot_dim, M)
-        self.context = nn.Linear(H, M, bias=False)
+        self.context = nn.Linear(H, 2 * M, bias=False)
         self.score = nn.Linear(M, R)
 
     def forward(self, slots: Tensor, features: Tensor) -> Tensor:
         """slots [B, S, D], features [B, H] -> [B, A]"""
-        hidden = F.relu(self.slot(slots[:, : self.scored]) + self.context(features).unsqueeze(1))
+        factor, context = self.context(features).unsqueeze(1).chunk(2, -1)
+        seen = self.slot(slots[:, : self.scored])
+        hidden = F.relu(seen + seen * factor + context)
         return self.kind(features) @ self.of_kind + self.score(hidden).flatten(1) @ self.said_by  # type: ignore[no-any-return]
 
 
@@ -545,6 +410,38 @@ class Network(nn.Module):
             ablation == "none" or self.config.ego, "ablation", "none for a model without ego conditioning", ablation
         )
         self.condition.ablation = ablation
+
+    def first_seats(self, players: int) -> SeatParts:
+        """Of the parameters that have a part for each seat: the dimension, and what belongs to the first ones.
+
+        Seats are counted from a mover, so the first ones mean the same at a smaller table.
+        """
+        P, N = self.num_players, self.config.value_bins
+        last = "2." if self.config.latent == "flat" else ""  # a head's last layer
+        parts: SeatParts = {}
+        for name in ("representation", "dynamics"):
+            parts |= {f"{name}.{key}": part for key, part in getattr(self, name).first_seats(players).items()}
+        if isinstance(self.trunk, SlotTrunk):
+            parts["trunk.boards.weight"] = 1, torch.arange(self.trunk.boards.in_features // P * players)
+        outputs = {"value": torch.arange(players * N)} if not self.config.ego else {}
+        if self.config.outcome:
+            outputs["winner"] = torch.arange(players)
+            outputs["rank"] = (torch.arange(players)[:, None] * P + torch.arange(players)).flatten()
+        for head, index in outputs.items():
+            parts |= {f"{head}.{last}{kind}": (0, index) for kind in ("weight", "bias")}
+        return parts
+
+    def weights_for(self, players: int, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Of this network's weights, those of one for as many players or fewer; gradients flow back."""
+        if players == self.num_players:
+            return dict(weights)
+        require(players < self.num_players, "players", f"at most {self.num_players}", players)
+        parts = self.first_seats(players)
+        cut = {
+            name: weights[name].index_select(dim, index.to(weights[name].device))
+            for name, (dim, index) in parts.items()
+        }
+        return {**weights, **cut}
 
     def represent(self, obs: Tensor) -> Tensor:
         """obs [B, W] integers -> latent [B, L], in the frame of the observer."""

@@ -38,20 +38,22 @@ class Curriculum:
     Args:
       config: share of games, the goal, and how fast the running win rates forget.
       bots: names.
-      players: at a table; the agent's fair share of wins is 1 / players.
+
+    Attributes:
+      rates: running win rate against each bot, as of two players: a fair share of the wins is 0.5 at any table.
+      games: played against each bot.
     """
 
-    def __init__(self, config: CurriculumConfig, bots: Sequence[str], players: int) -> None:
+    def __init__(self, config: CurriculumConfig, bots: Sequence[str]) -> None:
         self.config, self.bots = config, tuple(bots)
         self.rates = [0.0] * len(self.bots)
         self.games = [0] * len(self.bots)
-        self.goal = config.goal * 2 / players  # the goal is stated for two players
 
-    def note(self, bot: int, points: float) -> None:
-        """A game against a bot was played for a share of the win, 0 to 1."""
+    def note(self, bot: int, points: float, players: int = 2) -> None:
+        """A game against a bot was played, at a table for `players`, for a share of the win, 0 to 1."""
         self.games[bot] += 1
         weight = max(1 / self.games[bot], 1 / self.config.window)
-        self.rates[bot] += weight * (points - self.rates[bot])
+        self.rates[bot] += weight * (points * players / 2 - self.rates[bot])
 
     def shares(self) -> tuple[float, ...]:
         """Probability that a new game is against each bot."""
@@ -64,7 +66,8 @@ class Curriculum:
         """1 far below the goal, falling to 0 at it."""
         if self.games[bot] < self.config.window:
             return 1.0
-        return float(np.clip((self.goal - self.rates[bot]) / self.goal * 4, 0.0, 1.0))
+        goal = self.config.goal
+        return float(np.clip((goal - self.rates[bot]) / goal * 4, 0.0, 1.0))
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""

@@ -117,11 +117,15 @@ def load_network(player: Player, game: str, players: int) -> tuple[Network, Sear
     """The network of a checkpoint, and the search it was trained with."""
     found = _weights(player)
     agent = found.agent
-    for key, wanted in (("game", game), ("players", players)):
-        require(agent[key] == wanted, f"agent {player.text!r}, {key}", f"{wanted} as in this match", agent[key])
+    require(agent["game"] == game, f"agent {player.text!r}, game", f"{game} as in this match", agent["game"])
+    counts = agent.get("player_counts", [agent["players"]])
+    known = counts[0] if len(counts) == 1 else f"one of {', '.join(map(str, counts))}"
+    require(players in counts, f"agent {player.text!r}, players", f"{players} as in this match", known)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    network = Network(GameSpec.of(game, players), _fill(ModelConfig, agent["model"])).to(device).eval()
-    network.load_state_dict(found.ema or found.weights)
+    model = _fill(ModelConfig, agent["model"])
+    weights = Network(GameSpec.of(game, max(counts)), model).weights_for(players, found.ema or found.weights)
+    network = Network(GameSpec.of(game, players), model).to(device).eval()
+    network.load_state_dict(weights)
     return network, _fill(SearchConfig, agent.get("search", {}))
 
 

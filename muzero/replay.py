@@ -168,6 +168,9 @@ class Replay:
     Args:
       num_players, width, num_actions, num_phases: of the game.
       budget_bytes: of memory, for everything.
+      window: share of all decisions ever added that is kept, while there is room; 0 keeps as many as there is room for.
+        Policies should follow soon while they still change much, and values want many games.
+      least: decisions that are kept whatever the window.
       unroll: K, steps of a window after its first position.
       steps: n of the n-step returns.
       discount: of the returns.
@@ -190,6 +193,8 @@ class Replay:
         steps: int,
         discount: float,
         frame: str,
+        window: float = 0.0,
+        least: int = 0,
         stratify: float = 0.0,
         alpha: float = 0.0,
         beta: float = 1.0,
@@ -202,6 +207,8 @@ class Replay:
         require(steps >= 1, "replay.steps", "1 or more", steps)
         require(0 < discount <= 1, "replay.discount", "more than 0, at most 1", discount)
         require(frame in FRAMES, "replay.frame", f"one of {', '.join(FRAMES)}", frame)
+        require(0 <= window <= 1, "replay.window", "0 to 1", window)
+        require(least >= 0, "replay.least", "0 or more", least)
         require(0 <= stratify <= 1, "replay.stratify", "0 to 1", stratify)
         require(alpha >= 0, "replay.alpha", "0 or more", alpha)
         require(beta >= 0, "replay.beta", "0 or more", beta)
@@ -209,6 +216,7 @@ class Replay:
         self.num_players, self.width = num_players, width
         self.num_actions, self.num_phases = num_actions, num_phases
         self.unroll, self.steps, self.discount, self.frame = unroll, steps, discount, frame
+        self.window, self.least = window, least
         self.stratify, self.alpha, self.beta, self.epsilon = stratify, alpha, beta, epsilon
 
         def needed(nodes: int) -> int:
@@ -225,6 +233,7 @@ class Replay:
         self._size = 0
         self._episodes = 0
         self._added = 0
+        self._seen = 0  # decisions ever added
         self._highest = 0.0  # priority seen
 
     def __len__(self) -> int:
@@ -273,6 +282,9 @@ class Replay:
         self._size += T
         self._episodes += 1
         self._added += 1
+        self._seen += T
+        while self.window and self._episodes > 1 and self._size > max(self.least, self.window * self._seen):
+            self._evict()
         return stamp
 
     def _check(self, episode: Episode) -> None:
@@ -415,7 +427,7 @@ class Replay:
         kept = {name: getattr(self._rows, name)[used] for name in self._kept()}
         kept |= {"weight": self._tree.weights[used], "length": self._rows.end[begin] - begin}
         kept |= {"head": np.array(self._head), "tail": np.array(self._tail), "added": np.array(self._added)}
-        kept |= {"highest": np.array(self._highest)}
+        kept |= {"seen": np.array(self._seen), "highest": np.array(self._highest)}
         return kept | {name: np.array(value) for name, value in self._settings().items()}
 
     def load(self, state: dict[str, NDArray[Any]]) -> None:
@@ -423,7 +435,7 @@ class Replay:
         self._check_state(state)
         self._stamp[:] = _EVICTED
         self._tree.set(slice(0, self.capacity), 0.0)
-        self._head, self._tail, self._added = (int(state[name]) for name in ("head", "tail", "added"))
+        self._head, self._tail, self._added, self._seen = (int(state[n]) for n in ("head", "tail", "added", "seen"))
         self._highest = float(state["highest"])
         length = state["length"]
         self._size, self._episodes = int(length.sum()), len(length)
@@ -443,11 +455,11 @@ class Replay:
 
     def _settings(self) -> dict[str, int | float]:
         """What stored rows depend on."""
-        sizes = ("num_players", "width", "num_actions", "num_phases", "capacity")
+        sizes = ("num_players", "width", "num_actions", "num_phases", "capacity", "window", "least")
         return {f"setting.{name}": getattr(self, name) for name in (*sizes, "steps", "discount", "alpha", "epsilon")}
 
     def _check_state(self, state: dict[str, NDArray[Any]]) -> None:
-        settings, scalars = self._settings(), ("head", "tail", "added", "highest")
+        settings, scalars = self._settings(), ("head", "tail", "added", "seen", "highest")
         names = {*self._kept(), "weight", "length", *scalars, *settings}
         require(set(state) == names, "state", "exactly the fields of a replay", sorted(set(state) ^ names))
         for name in (*scalars, *settings):
@@ -468,6 +480,7 @@ class Replay:
         whole = bool((length >= 1).all()) and int(length.sum()) == n
         require(whole, "state.length", f"lengths of episodes with {n} decisions in all", length)
         require(int(state["added"]) >= len(length), "state.added", f"at least {len(length)}", state["added"])
+        require(int(state["seen"]) >= n, "state.seen", f"at least {n}, the decisions stored", state["seen"])
         require(0 <= float(state["highest"]) < np.inf, "state.highest", "0 or more", state["highest"])
         # From the tail on, or from the tail on and then from 0, there are whole episodes up to the head.
         head, tail = int(state["head"]), int(state["tail"])

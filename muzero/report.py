@@ -46,7 +46,7 @@ Floats = NDArray[np.float64]
 Measure = Callable[[Record], float | None]  # a number of a record, None if it has none
 Estimate = tuple[float, float, float]  # rate, low and high end of its interval
 
-LOSSES = ("total", "policy", "value", "reward", "reconstruction")
+LOSSES = ("total", "policy", "value", "reward", "reconstruction", "consistency")
 HEADS = ("winner", "rank")
 AXES = {"iteration": "", "minutes": "_by_time"}  # and what they add to a file's name
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)), (0, (1, 3)))

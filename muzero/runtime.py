@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from muzero.config import Config, require
-from muzero.selfplay import Orders, Played, SelfPlay
+from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, make_worker
 
 Weights = Mapping[str, Tensor]
 _GENERATION = 1 << 32  # games between the deals of an actor and of the one that replaces it
@@ -80,7 +80,7 @@ class Local:
     """One worker, in turn with the learner."""
 
     def __init__(self, config: Config) -> None:
-        self.worker = SelfPlay(config, device=str(pick_device(config.runtime.device)))
+        self.worker = make_worker(config, device=str(pick_device(config.runtime.device)))
         self.threads = config.runtime.threads or os.cpu_count() or 1
         self.lanes = config.search.workers
         self.generation = 0
@@ -115,7 +115,7 @@ class Local:
             self.worker.load(own)
         else:
             self.generation = _fresh(state, games)
-            self.worker.started = self.generation * _GENERATION
+            self.worker.begin_at(self.generation * _GENERATION)
 
     def close(self) -> None:
         """See `Runtime`."""
@@ -164,7 +164,7 @@ class Beside:
         self._child.shutdown(cancel_futures=True)
 
 
-_child: SelfPlay | None = None  # the worker, in a child process
+_child: SelfPlay | MixedSelfPlay | None = None  # the worker, in a child process
 
 
 def _start_child(config: Config, threads: int, first_game: int) -> None:
@@ -173,8 +173,8 @@ def _start_child(config: Config, threads: int, first_game: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
     torch.set_num_threads(threads if config.search.workers == 1 else 1)
-    _child = SelfPlay(config, device=str(pick_device(config.runtime.device)))
-    _child.started = first_game
+    _child = make_worker(config, device=str(pick_device(config.runtime.device)))
+    _child.begin_at(first_game)
 
 
 def _die_with(parent: int) -> None:
@@ -224,8 +224,8 @@ class _Actor:
     def __init__(self, config: Config, worker: int, workers: int, generation: int) -> None:
         torch.set_num_threads(config.runtime.worker_threads)
         device = "cuda" if config.runtime.worker_gpus > 0 and torch.cuda.is_available() else "cpu"
-        self.worker = SelfPlay(config, worker, workers, device)
-        self.worker.started = generation * _GENERATION
+        self.worker = make_worker(config, worker, workers, device)
+        self.worker.begin_at(generation * _GENERATION)
 
     def play(self, orders: Orders, weights: dict[str, Any], rival: dict[str, Any] | None) -> Played:
         """Plays with the weights given."""

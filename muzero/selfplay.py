@@ -208,6 +208,10 @@ class SelfPlay:
         played.seconds = perf_counter() - started
         return played
 
+    def begin_at(self, game: int) -> None:
+        """Makes the next game that begins the `game`th, so that deals of earlier workers are not dealt again."""
+        self.started = game
+
     def _begin(self, rows: NDArray[np.int64], mixture: Mixture) -> None:
         """Deals new games at some tables and seats the players."""
         P, seed = self.tables.num_players, self.config.seed
@@ -307,3 +311,55 @@ class SelfPlay:
             self.tables.load(row, blob.tobytes())
         self.owner, self.kind = state["owner"].astype(np.int8), state["kind"].astype(np.int8)
         self.started, self._idle = int(state["started"][0]), bool(state["started"][1])
+
+
+class MixedSelfPlay:
+    """A worker for several numbers of players: tables for each, one after the other, with parts of the same weights.
+
+    Args:
+      config, worker, workers, device: as of `SelfPlay`.
+    """
+
+    def __init__(self, config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> None:
+        counts = config.player_counts()
+        self.parts = {p: SelfPlay(config.at_tables_for(p), worker, workers, device) for p in counts}
+        self._largest = self.parts[counts[-1]].network
+
+    def load_weights(self, weights: Mapping[str, Tensor], rival: Mapping[str, Tensor] | None = None) -> None:
+        """Takes new weights for the most players, and a rival's."""
+        for players, part in self.parts.items():
+            theirs = self._largest.weights_for(players, rival) if rival is not None else None
+            part.load_weights(self._largest.weights_for(players, weights), theirs)
+
+    def play(self, orders: Orders) -> Played:
+        """See `SelfPlay.play`; each number of players has its share of the games."""
+        orders = replace(orders, episodes=-(-orders.episodes // len(self.parts)))
+        results = [part.play(orders) for part in self.parts.values()]
+        joined = Played()
+        for name in ("episodes", "opponents", "points"):
+            setattr(joined, name, [item for played in results for item in getattr(played, name)])
+        for name in ("decisions", "steps", "seconds", "env_seconds"):
+            setattr(joined, name, sum(getattr(played, name) for played in results))
+        joined.clock = Clock(**{name: sum(getattr(p.clock, name) for p in results) for name in vars(joined.clock)})
+        return joined
+
+    def begin_at(self, game: int) -> None:
+        """See `SelfPlay.begin_at`."""
+        for part in self.parts.values():
+            part.begin_at(game)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """See `SelfPlay.state`."""
+        return {f"{p}.{name}": array for p, part in self.parts.items() for name, array in part.state().items()}
+
+    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """See `SelfPlay.load`."""
+        for players, part in self.parts.items():
+            prefix = f"{players}."
+            part.load({name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)})
+
+
+def make_worker(config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> SelfPlay | MixedSelfPlay:
+    """A worker for the numbers of players that the run mixes."""
+    kind = MixedSelfPlay if len(config.player_counts()) > 1 else SelfPlay
+    return kind(config, worker, workers, device)

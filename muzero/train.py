@@ -40,9 +40,11 @@ from muzero.runtime import make_runtime, pick_device
 from muzero.search import Planner
 from muzero.selfplay import Orders, Played
 from muzero.spec import GameSpec
+from muzero.symmetries import Relabelling
 
 CHANGEABLE = ("logging", "runtime", "run_dir", "train.iterations", "train.minutes", "train.checkpoint_every")
 EXIT_BAD_INPUT, EXIT_DIVERGED = 2, 3
+_REANALYSED = 256  # positions at a time
 
 ConfigStore.instance().store(name="schema", node=Config)
 
@@ -59,24 +61,14 @@ class Trainer:
         torch.set_num_threads(self.threads)
         self.device = pick_device(config.runtime.device)
         torch.manual_seed(config.seed)
-        self.spec = GameSpec.of(config.game.name, config.game.players)
-        self.network = Network(self.spec, config.model).to(self.device)
-        self.learner = Learner(self.network, config.learner)
-        self.replay = Replay(
-            num_players=self.spec.num_players,
-            width=self.spec.width,
-            num_actions=self.spec.num_actions,
-            num_phases=len(self.spec.phase_table.possible),
-            budget_bytes=int(config.replay.megabytes * 2**20),
-            unroll=config.learner.unroll,
-            steps=config.learner.td_steps,
-            discount=config.search.discount,
-            frame=self.network.frame,
-            stratify=config.replay.stratify,
-            alpha=config.replay.alpha,
-            beta=config.replay.beta,
-        )
-        self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots, config.game.players)
+        counts = config.player_counts()
+        specs = [GameSpec.of(config.game.name, players) for players in counts]
+        self.network = Network(specs[-1], config.model).to(self.device)  # serves smaller tables, too
+        smaller = [Network(spec, config.model).to(self.device) for spec in specs[:-1]]
+        self.learner = Learner(self.network, config.learner, smaller)
+        self.replays = {spec.num_players: make_replay(config, spec, self.network.frame) for spec in specs}
+        self.relabellings = {p: Relabelling(config.game.name, p) for p in counts} if config.replay.relabel else {}
+        self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots)
         self.pool = Pool(config.selfplay.pool)
         self.rng = np.random.default_rng(config.seed)
         self.iteration = 0  # made
@@ -90,7 +82,7 @@ class Trainer:
             self._resume(found)
         self.finished = self._is_finished()
         self.metrics = metrics.Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)
-        self._reanalyser: Planner | None = None
+        self._reanalysers: dict[int, Planner] = {}
         self._judge: Searcher | None = None
 
     # ---- the loop ----------------------------------------------------------------------------------------------
@@ -197,38 +189,56 @@ class Trainer:
     def _take_in(self, played: list[Played]) -> None:
         for part in played:
             for episode, opponent, points in zip(part.episodes, part.opponents, part.points, strict=True):
-                self.replay.add(episode)
+                self.replays[episode.num_players].add(episode)
                 self.games += 1
                 if opponent >= 0:
-                    self.curriculum.note(opponent, points)
+                    self.curriculum.note(opponent, points, episode.num_players)
 
     def _learn(self) -> dict[str, float]:
         c = self.config
-        if not self.replay.ready(c.replay.warm_up):
+        if not all(replay.ready(c.replay.warm_up // len(self.replays)) for replay in self.replays.values()):
             return {}
         if c.replay.reanalyse:
             self._reanalyse(round(c.replay.reanalyse * c.train.steps * c.learner.batch))
         for _ in range(c.train.steps):
-            batch = self.replay.sample(c.learner.batch, self.rng)
+            replay = self._some_replay()
+            batch = replay.sample(c.learner.batch, self.rng)
+            if c.replay.relabel:
+                batch = self.relabellings[replay.num_players](batch, self.rng)
             priority = self.learner.step(batch, self.iteration)
             if c.replay.alpha > 0 and np.isfinite(priority).all():  # if not, the report below is an error
-                self.replay.update(batch.index, batch.stamp, priority)
+                replay.update(batch.index, batch.stamp, priority)
         return self.learner.report()
+
+    def _some_replay(self) -> Replay:
+        """That of a number of players, as often as its share of the decisions stored."""
+        replays = list(self.replays.values())
+        if len(replays) == 1:
+            return replays[0]
+        sizes = np.array([len(replay) for replay in replays])
+        return replays[int(self.rng.choice(len(replays), p=sizes / sizes.sum()))]
 
     def _reanalyse(self, count: int) -> None:
         """Searches stored positions again."""
-        if self._reanalyser is None:
-            self._reanalyser = Planner(self.network, self._search(self.config.search.simulations), 256)
-        self.network.eval()
-        for start in range(0, count, 256):
-            p = self.replay.sample_positions(min(256, count - start), self.rng)
+        for players in self.replays:
+            if players not in self._reanalysers:
+                spec = GameSpec.of(self.config.game.name, players)
+                network = Network(spec, self.config.model).to(self.device).eval()
+                search = self._search(self.config.search.simulations)
+                self._reanalysers[players] = Planner(network, search, _REANALYSED)
+            weights = self.network.weights_for(players, self.learner.playing_weights())
+            self._reanalysers[players].network.load_state_dict(weights)
+        while count > 0:
+            replay = self._some_replay()
+            P = replay.num_players
+            p = replay.sample_positions(min(_REANALYSED, count, len(replay)), self.rng)
             keys = self.rng.integers(0, 2**63, len(p.obs)).astype(np.uint64)
-            plan = self._reanalyser.plan(p.obs, p.legal, p.phase, keys)
-            P = self.spec.num_players
+            plan = self._reanalysers[P].plan(p.obs, p.legal, p.phase, keys)
             values = np.full((len(p.obs), P), np.nan, np.float32)
             seats = (p.to_play[:, None] + np.arange(plan.values.shape[1])) % P
             values[np.arange(len(p.obs))[:, None], seats] = plan.values
-            self.replay.refresh(p.index, p.stamp, plan.policy, values)
+            replay.refresh(p.index, p.stamp, plan.policy, values)
+            count -= len(p.obs)
 
     def _search(self, simulations: int) -> SearchConfig:
         """For searches in this process."""
@@ -238,9 +248,11 @@ class Trainer:
         """The network that plays, with greedy search."""
         e = self.config.evaluation
         if self._judge is None:
-            network = Network(self.spec, self.config.model).to(self.device).eval()
+            spec = GameSpec.of(self.config.game.name, self.config.game.players)
+            network = Network(spec, self.config.model).to(self.device).eval()
             self._judge = Searcher(network, self._search(e.simulations), self.config.selfplay.tables, name="agent")
-        self._judge.planner.network.load_state_dict(self.learner.playing_weights())
+        weights = self.network.weights_for(self.config.game.players, self.learner.playing_weights())
+        self._judge.planner.network.load_state_dict(weights)
         return self._judge
 
     # ---- what is reported --------------------------------------------------------------------------------------
@@ -264,8 +276,8 @@ class Trainer:
             "games": self.games,
             "steps": self.learner.steps,
             "learning_rate": self.learner.learning_rate(),
-            "replay_fill": self.replay.fill,
-            "replay_decisions": len(self.replay),
+            "replay_fill": float(np.mean([replay.fill for replay in self.replays.values()])),
+            "replay_decisions": sum(len(replay) for replay in self.replays.values()),
             "episode_length": float(np.mean(lengths)) if episodes else None,
             "truncated": float(np.mean([episode.truncated for episode in episodes])) if episodes else None,
             "policy_entropy": float(np.mean(entropy)) if entropy else None,
@@ -325,6 +337,7 @@ class Trainer:
         agent = {
             "game": c.game.name,
             "players": c.game.players,
+            "player_counts": c.player_counts(),
             "rules": c.game.rules,
             "variant": c.variant,
             "model": asdict(c.model),
@@ -335,7 +348,10 @@ class Trainer:
             self.run.path,
             self.iteration,
             tensors=tensors,
-            arrays={"replay": self.replay.state(), "selfplay": self.runtime.state()},
+            arrays={
+                **{f"replay_{players}": replay.state() for players, replay in self.replays.items()},
+                "selfplay": self.runtime.state(),
+            },
             state=state,
             agent=agent,
             permanent=kept,
@@ -350,13 +366,35 @@ class Trainer:
         if self.learner.ema is not None:
             self.learner.load_ema(found.tensors["ema"])
         self.learner.steps = int(state["steps"])
-        self.replay.load(found.arrays["replay"])
+        for players, replay in self.replays.items():
+            replay.load(found.arrays[f"replay_{players}"])
         self.games, self.earlier = int(state["games"]), float(state["elapsed"])
         self.curriculum.load(state["curriculum"])
         self.pool.members = [int(member) for member in state["pool"]]
         self.rng = checkpoint.rng_from_json(state["rng"])
         self.iteration, self.saved = found.iteration, found.path
         self.runtime.load(found.arrays["selfplay"], self.games)
+
+
+def make_replay(config: Config, spec: GameSpec, frame: str) -> Replay:
+    """The replay for a number of players, with its share of the memory."""
+    c = config.at_tables_for(spec.num_players)
+    return Replay(
+        num_players=spec.num_players,
+        width=spec.width,
+        num_actions=spec.num_actions,
+        num_phases=len(spec.phase_table.possible),
+        budget_bytes=int(c.replay.megabytes * 2**20),
+        unroll=c.learner.unroll,
+        steps=c.learner.td_steps,
+        discount=c.search.discount,
+        frame=frame,
+        window=c.replay.window,
+        least=c.replay.least,
+        stratify=c.replay.stratify,
+        alpha=c.replay.alpha,
+        beta=c.replay.beta,
+    )
 
 
 def _terminal(display: str) -> bool | None:

@@ -132,6 +132,9 @@ def slow_losses(network: Network, b: Batch) -> tuple[dict[str, NDArray[np.float6
             if network.decoder is not None and i < few:
                 seen = float(network.reconstruction_loss(latent, torch.from_numpy(b.obs[i, k : k + 1])))
                 out["reconstruction"][i] += share * b.live[i, k] * seen * len(b.actions) / few
+                if k:
+                    off = latent - network.represent(torch.from_numpy(b.obs[i, k : k + 1]))
+                    out["consistency"][i] += share * b.live[i, k] * float(off.square().mean()) * len(b.actions) / few
     return out, values
 
 
@@ -146,7 +149,7 @@ def test_losses_are_those_of_a_slow_loop(variant: str, latent: str) -> None:
     with torch.no_grad():
         assert window_losses(network, tensors(batch))[1].tolist() == pytest.approx(values, abs=1e-5)
     assert (found["winner"].sum() > 0) == VARIANTS[variant].outcome
-    assert (found["reconstruction"].sum() > 0) == (latent == "slots")
+    assert (found["reconstruction"].sum() > 0) == (found["consistency"].sum() > 0) == (latent == "slots")
 
 
 def test_targets_turn_to_each_ego() -> None:
@@ -178,9 +181,8 @@ def test_nothing_is_read_back_past_the_end() -> None:
     network, batch = make(), changed(a_batch(), live=np.repeat([[1, 1, 0, 0]], B, 0))
     other = batch.obs.copy()
     other[:, 2:] = a_batch(seed=9).obs[:, 2:]
-    assert (
-        losses(network, changed(batch, obs=other))["reconstruction"] == losses(network, batch)["reconstruction"]
-    ).all()
+    for name in ("reconstruction", "consistency"):
+        assert (losses(network, changed(batch, obs=other))[name] == losses(network, batch)[name]).all()
 
 
 @pytest.mark.parametrize("latent", ["flat", "slots"])
@@ -218,8 +220,9 @@ def test_weights_ramp() -> None:
     assert found == [pytest.approx(pair) for pair in [(0.1, 0.2), (0.3, 0.15), (0.5, 0.1), (0.5, 0.1)]]
     at_once = Learner(make(), LearnerConfig(ramp_iterations=0))
     assert at_once.weights(0)["winner"] == 0.5
-    fixed = Learner(make(), LearnerConfig(value_weight=3.0, reward_weight=4.0, reconstruction_weight=5.0)).weights(7)
-    assert [fixed[name] for name in ("policy", "value", "reward", "reconstruction")] == [1, 3, 4, 5]
+    config = LearnerConfig(value_weight=3.0, reward_weight=4.0, reconstruction_weight=5.0, consistency_weight=6.0)
+    fixed = Learner(make(), config).weights(7)
+    assert [fixed[name] for name in ("policy", "value", "reward", "reconstruction", "consistency")] == [1, 3, 4, 5, 6]
 
 
 def test_the_total_is_the_weighted_sum_of_weighted_means() -> None:
@@ -232,6 +235,7 @@ def test_the_total_is_the_weighted_sum_of_weighted_means() -> None:
     means = {name: np.average(before[name], weights=batch.weights) for name in LOSSES}
     assert {name: report[name] for name in LOSSES} == pytest.approx(means, rel=1e-4)
     factors = {"policy": 1, "value": 0.7, "reward": 0.3, "reconstruction": 0.2, "winner": 0.3, "rank": 0.175}
+    factors["consistency"] = 0.0
     assert report["total"] == pytest.approx(sum(factors[name] * means[name] for name in LOSSES), rel=1e-4)
 
 
@@ -330,10 +334,12 @@ def test_an_average_of_the_weights() -> None:
     network, batch = make(), a_batch()
     learner = Learner(network, LearnerConfig(ema=0.9, lr=1e-2, warm_up_steps=0))
     average = {name: p.detach().clone() for name, p in network.named_parameters()}
-    for _ in range(3):
+    for steps in (1, 2, 3, 1000):  # at first over a tenth of the steps so far
+        learner.steps = steps - 1
         learner.step(batch, 0)
+        new = {1: 10 / 11, 2: 10 / 12, 3: 10 / 13, 1000: 0.1}[steps]
         for name, p in network.named_parameters():
-            average[name] = 0.9 * average[name] + 0.1 * p.detach()
+            average[name] = (1 - new) * average[name] + new * p.detach()
     playing = learner.playing_weights()
     assert playing.keys() == average.keys()
     assert all(torch.allclose(playing[name], average[name], atol=1e-6) for name in average)
@@ -374,3 +380,23 @@ def test_the_same_steps_give_the_same_bytes() -> None:
             learner.step(a_batch(seed), seed)
         ends.append(b"".join(p.detach().numpy().tobytes() for p in network.parameters()))
     assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("latent", ["slots", "flat"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_batch_of_a_smaller_table_trains_its_part_of_the_weights(variant: str, latent: str) -> None:
+    small = make(variant, latent)  # for P players
+    large = Network(GameSpec.of("skyjo", P + 2), small.config)
+    learner = Learner(large, LearnerConfig(weight_decay=0.0), [Network(small.spec, small.config)])
+    small.load_state_dict(large.weights_for(P, dict(large.named_parameters())))
+    alone = Learner(small, LearnerConfig(weight_decay=0.0))
+    before = {name: p.detach().clone() for name, p in large.named_parameters()}
+    batch = a_batch()
+    assert learner.step(batch, 0) == pytest.approx(alone.step(batch, 0))
+    assert learner.report()["total"] == pytest.approx(alone.report()["total"])
+    after = dict(large.named_parameters())
+    for name, trained in large.weights_for(P, after).items():
+        torch.testing.assert_close(trained, dict(small.named_parameters())[name], rtol=1e-4, atol=1e-6, msg=name)
+    for name, (dim, index) in large.first_seats(P).items():  # and nothing else
+        others = torch.tensor([i for i in range(before[name].shape[dim]) if i not in index.tolist()])
+        assert torch.equal(after[name].index_select(dim, others), before[name].index_select(dim, others)), name

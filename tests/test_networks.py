@@ -13,7 +13,8 @@ from torch import Tensor
 
 import env
 from muzero.config import ModelConfig
-from muzero.networks import ABLATIONS, VARIANTS, Network, PackedLinear, Support, block_order, load_model_config
+from muzero.encoders import block_order
+from muzero.networks import ABLATIONS, VARIANTS, Network, PackedLinear, Support, load_model_config
 from muzero.spec import GameSpec
 
 KINDS = [("flat", "transformer"), ("slots", "transformer"), ("slots", "columns")]
@@ -331,7 +332,9 @@ def test_what_is_ignored_is_not_read(kind: tuple[str, str]) -> None:
 
 def test_ignoring_what_is_not_there_is_refused() -> None:
     for name in ("cards", "global.weather", "board"):
-        with pytest.raises(ValueError, match="model.ignore: expected groups or fields of skyjo: .*global.round.* got"):
+        with pytest.raises(
+            ValueError, match=r"model.ignore: expected groups or fields of skyjo: .*global\.round.* got"
+        ):
             make("slots", "columns", "baseline", ignore=[name])
 
 
@@ -371,3 +374,59 @@ def test_packed_weights_give_the_same_numbers_and_follow_changes() -> None:
         assert layer(x).requires_grad, "and gradients flow where they are wanted"
         with torch.no_grad():
             layer.weight.mul_(2.0)
+
+
+# ------------------------------------------------------------------------------------------------- fewer players
+
+
+@pytest.mark.parametrize("game", ["skyjo", "lama"])
+@pytest.mark.parametrize("kind", [("slots", "columns"), ("slots", "transformer"), ("flat", "transformer")])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_network_for_many_has_the_weights_of_one_for_fewer(game: str, kind: tuple[str, str], variant: str) -> None:
+    config = replace(load_model_config("tiny", variant), latent=kind[0], encoder=kind[1])
+    large = Network(GameSpec.of(game, 5), config)
+    for players in (2, 3, 5):
+        small = Network(GameSpec.of(game, players), config)
+        small.load_state_dict(large.weights_for(players, dict(large.named_parameters())))
+    with pytest.raises(ValueError, match="players: expected at most 5, got 6"):
+        large.weights_for(6, {})
+
+
+def test_a_smaller_table_gets_the_parts_of_the_same_seats_and_tokens() -> None:
+    """Marks each part of the larger network by what it is for, and looks where the marks end up."""
+    large, small = make("slots", "columns", "heads_only", 4), make("slots", "columns", "heads_only", 2)
+    N, W = large.config.value_bins, large.config.width
+    marked = {name: p.detach().clone() for name, p in large.named_parameters()}
+    marked["value.bias"] = torch.arange(4).repeat_interleave(N).float()  # the seat
+    marked["rank.bias"] = torch.arange(4)[:, None].mul(10).add(torch.arange(4)).flatten().float()  # seat, rank
+    names = [(g.name, t) for g in large.spec.groups if not g.slots for t in range(g.count)]
+    names += [("boards", seat) for seat in range(4)]
+    marked["representation.rest.0.weight"][0] = torch.arange(len(names)).repeat_interleave(W).float()
+    got = large.weights_for(2, marked)
+    assert got["value.bias"].view(2, N).T.tolist() == [[0.0, 1.0]] * N
+    assert got["rank.bias"].tolist() == [0.0, 1.0, 10.0, 11.0]
+    expected = [(g.name, t) for g in small.spec.groups if not g.slots for t in range(g.count)]
+    expected += [("boards", seat) for seat in range(2)]
+    assert [names[int(mark)] for mark in got["representation.rest.0.weight"][0, ::W]] == expected
+    marked_place = make("flat", "transformer", "baseline", 4)
+    tokens = [(g.name, t) for g in marked_place.spec.groups for t in range(g.count)]
+    weights = {name: p.detach().clone() for name, p in marked_place.named_parameters()}
+    weights["representation.position"][0, :, 0] = torch.arange(len(tokens)).float()
+    kept = marked_place.weights_for(3, weights)["representation.position"][0, :, 0]
+    assert [tokens[int(mark)] for mark in kept] == [
+        (g.name, t) for g in make("flat", "transformer", "baseline", 3).spec.groups for t in range(g.count)
+    ]
+
+
+def test_slots_do_not_say_whose_they_are() -> None:
+    """The frame turns with the mover, and slots that nobody touches only trade places: they must stay true."""
+    network = make("slots", "columns", "baseline")
+    obs = torch.from_numpy(tables().obs)
+    group = next(g for g in network.spec.groups if g.slots)
+    other = obs.clone()
+    owner = group.offset + group.fields.index("owner")
+    other[:, owner : group.offset + group.count * len(group.fields) : len(group.fields)] = 0
+    assert not torch.equal(obs, other)
+    assert torch.equal(network.represent(obs), network.represent(other))
+    assert network.decoder is not None
+    assert network.decoder.vocabulary == [3, 16]  # visibility and value, neither position nor owner

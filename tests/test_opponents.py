@@ -33,18 +33,18 @@ def test_extreme_mixtures() -> None:
     assert {Mixture(0.0, (0.0, 1.0)).draw((0, deal)) for deal in range(100)} == {1}
 
 
-def curriculum(players: int = 2, window: int = 10) -> Curriculum:
-    return Curriculum(CurriculumConfig(share=0.3, goal=0.8, window=window), ["a", "b", "c"], players)
+def curriculum(window: int = 10) -> Curriculum:
+    return Curriculum(CurriculumConfig(share=0.3, goal=0.8, window=window), ["a", "b", "c"])
 
 
-def note(to: Curriculum, bot: int, points: float, games: int) -> None:
+def note(to: Curriculum, bot: int, points: float, games: int, players: int = 2) -> None:
     for _ in range(games):
-        to.note(bot, points)
+        to.note(bot, points, players)
 
 
 def test_the_share_is_split_evenly_at_first() -> None:
     assert curriculum().shares() == pytest.approx((0.1, 0.1, 0.1))
-    assert Curriculum(CurriculumConfig(share=0.3), [], 2).shares() == ()
+    assert Curriculum(CurriculumConfig(share=0.3), []).shares() == ()
 
 
 def test_a_bot_fades_as_the_goal_is_met_and_comes_back() -> None:
@@ -73,11 +73,13 @@ def test_win_rates_are_means_at_first_and_forget_later() -> None:
     assert c.rates[0] == pytest.approx((0.5 * 0.75 + 0.25) * 0.75 + 0.25)
 
 
-def test_the_goal_is_stated_for_two_players() -> None:
-    c = curriculum(players=4)
-    assert c.goal == pytest.approx(0.4)
-    note(c, 0, 0.4, 10)
+def test_win_rates_and_the_goal_are_stated_for_two_players() -> None:
+    c = curriculum()
+    note(c, 0, 0.4, 10, players=4)  # of four players a share of 0.4 is as much as 0.8 of two
+    assert c.rates[0] == pytest.approx(0.8)
     assert c.shares()[0] == pytest.approx(0.0, abs=1e-9)
+    note(c, 1, 0.25, 10, players=4)
+    assert c.rates[1] == pytest.approx(0.5)
 
 
 def test_a_curriculum_goes_on_from_its_state() -> None:
@@ -89,7 +91,7 @@ def test_a_curriculum_goes_on_from_its_state() -> None:
     c.note(0, 0.0)
     assert other.games[0] == 12
     with pytest.raises(ValueError, match=r"curriculum: the checkpoint has the bots \['a', 'b', 'c'\].*\['a'\]"):
-        Curriculum(CurriculumConfig(), ["a"], 2).load(c.state())
+        Curriculum(CurriculumConfig(), ["a"]).load(c.state())
 
 
 def test_the_pool_wants_every_few_iterations() -> None:

@@ -118,6 +118,31 @@ def test_any_sequence_leaves_the_latest_whole() -> None:
         assert {int(s) for s in drawn.stamp} <= {k[0] for k in kept}
 
 
+def test_a_window_grows_with_what_was_played() -> None:
+    replay = make(64, window=0.5, least=20)
+    sizes = []
+    for seed in range(14):
+        replay.add(game(5, seed))
+        sizes.append(len(replay))
+    # All of the first 20 decisions, then half of all, whole games only, and never more than there is room for.
+    assert sizes == [5, 10, 15, 20, 20, 20, 20, 20, 20, 25, 25, 30, 30, 35]
+    stamps = [stamp for stamp, _, _ in contents(replay)]
+    assert stamps == list(range(7, 14))
+    again = make(64, window=0.5, least=20)
+    again.load(replay.state())
+    for seed in range(14, 40):
+        assert replay.add(game(5, seed)) == again.add(game(5, seed))
+        assert same(replay.state(), again.state())
+    assert 55 <= len(replay) <= 64
+
+
+def test_a_window_keeps_at_least_the_newest_game() -> None:
+    replay = make(64, window=0.01, least=0)
+    for seed in range(3):
+        replay.add(game(9, seed))
+        assert [stamp for stamp, _, _ in contents(replay)] == [seed]
+
+
 def test_ready() -> None:
     replay = make(64)
     replay.add(game(20))

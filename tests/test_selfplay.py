@@ -16,7 +16,7 @@ from muzero.config import Config, GameConfig, LearnerConfig, SearchConfig, SelfP
 from muzero.networks import Network, load_model_config
 from muzero.opponents import RIVAL, SELF, Mixture
 from muzero.search import Plan
-from muzero.selfplay import Orders, Played, SelfPlay, last_known
+from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, last_known, make_worker
 from muzero.spec import GameSpec
 from muzero.targets import Episode, pack_legal
 
@@ -268,3 +268,55 @@ def test_moves_bound_a_call_instead_of_games() -> None:
     together = [e.obs.tobytes() for part in parts for e in part.episodes]
     assert together == [e.obs.tobytes() for e in whole.episodes]
     assert len(together) >= 2
+
+
+# ---- several numbers of players ------------------------------------------------------------------------------------
+
+
+def mixed_settings() -> Config:
+    config = settings(players=3, tables=6)
+    return replace(config, selfplay=replace(config.selfplay, players=[2, 3, 4]))
+
+
+def test_a_mixed_worker_plays_with_every_number_of_players() -> None:
+    config = mixed_settings()
+    worker = make_worker(config)
+    assert isinstance(worker, MixedSelfPlay)
+    worker.load_weights(weights(config.at_tables_for(4)), weights(config.at_tables_for(4), seed=1))
+    played = worker.play(orders(9))
+    assert sorted({episode.num_players for episode in played.episodes}) == [2, 3, 4]
+    assert len(played.episodes) == len(played.opponents) == len(played.points) >= 9
+    assert played.steps >= sum(len(episode) for episode in played.episodes)
+    assert played.decisions >= sum(int(episode.has_policy.sum()) for episode in played.episodes)
+    for episode in played.episodes:
+        episode.check()
+
+
+def test_a_mixed_worker_plays_as_workers_for_each_number_would() -> None:
+    config = mixed_settings()
+    full = weights(config.at_tables_for(4))
+    largest = Network(GameSpec.of("skyjo", 4), config.model)
+    worker = make_worker(config)
+    worker.load_weights(full)
+    played = worker.play(orders(6, PURE)).episodes
+    for players in (2, 3, 4):
+        alone = SelfPlay(config.at_tables_for(players))
+        alone.load_weights(largest.weights_for(players, full))
+        same_episodes(alone.play(orders(2, PURE)).episodes, [e for e in played if e.num_players == players])
+
+
+def test_a_mixed_worker_goes_on_from_its_state() -> None:
+    config = mixed_settings()
+    first, second = make_worker(config), make_worker(config)
+    for worker in (first, second):
+        worker.load_weights(weights(config.at_tables_for(4)), weights(config.at_tables_for(4), seed=1))
+    first.play(orders(3))
+    second.load(first.state())
+    same_episodes(first.play(orders(6)).episodes, second.play(orders(6)).episodes)
+
+
+def same_episodes(ones: list[Episode], others: list[Episode]) -> None:
+    assert len(ones) == len(others)
+    for one, other in zip(ones, others, strict=True):
+        for name, array in vars(one).items():
+            np.testing.assert_array_equal(array, getattr(other, name), err_msg=name)

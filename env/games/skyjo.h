@@ -231,6 +231,7 @@ struct Skyjo {
   static PhaseRule phase_rule(int players, int phase, int action);
   static ActionShape action_shape(int action);
   static std::vector<std::vector<int>> symmetric_blocks();
+  static void relabel(const int8_t* to, int players, int16_t* row);
   std::string check(const Rules& rules, int players) const;
   StateFields inspect() const;
   std::string last_event() const;

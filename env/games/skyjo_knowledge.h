@@ -193,6 +193,29 @@ inline std::vector<std::vector<int>> Skyjo::symmetric_blocks() {
   return {{0, 4, 8}, {1, 5, 9}, {2, 6, 10}, {3, 7, 11}};
 }
 
+// Cells move with their tokens; the history and the decision name cells and columns, which are 0 for none.
+inline void Skyjo::relabel(const int8_t* to, int players, int16_t* row) {
+  for (int seat = 0; seat < players; ++seat) {
+    int16_t* board = row + Layout::board(players) + 4 * kCells * seat;
+    int16_t before[4 * kCells];
+    std::memcpy(before, board, sizeof before);
+    for (int cell = 0; cell < kCells; ++cell) {
+      std::memcpy(board + 4 * to[cell], before + 4 * cell, 4 * sizeof *board);
+      board[4 * to[cell] + 1] = to[cell];
+    }
+  }
+  const auto rename = [to](int16_t& named, bool column) {
+    if (named < 0 || named > (column ? kColumns : kCells)) {
+      throw std::invalid_argument("rows: expected observations, got a place of " + std::to_string(named));
+    }
+    if (named) named = static_cast<int16_t>(1 + (column ? to[named - 1] % kColumns : to[named - 1]));
+  };
+  for (int16_t* event = row + Layout::history(players); event < row + Layout::decision(players); event += 6) {
+    rename(event[2], event[1] == kCleared || event[1] == kDeclined);
+  }
+  rename(row[Layout::decision(players) + 3], true);
+}
+
 inline PhaseRule Skyjo::phase_rule(int, int phase, int action) {
   const bool position = action >= kPosition;
   switch (phase) {

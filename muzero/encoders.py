@@ -1,0 +1,206 @@
+"""From an observation to a latent: tokens through a transformer, or sets of blocks of slots.
+
+Shapes as in `muzero.networks`: B batch, W numbers in an observation, P players, S slots, L latent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import reduce
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from muzero.config import ModelConfig, require
+from muzero.spec import GameSpec, Group
+
+SeatParts = dict[str, tuple[int, Tensor]]  # by parameter: a dimension, and what belongs to the first seats there
+
+
+class TokenEmbedding(nn.Module):
+    """Embeds the tokens of an observation: the sum of its fields' embeddings, one table for all fields."""
+
+    shift: Tensor
+
+    def __init__(self, groups: list[Group], width: int, ignore: Collection[str], places: bool) -> None:
+        """`ignore`: fields not to read, as group.field; `places`: whether to read those that name slots, or a slot's
+        player."""
+        super().__init__()
+        self.groups = groups
+        row = max(g.offset + g.count * len(g.vocabulary) for g in groups)
+        shift = torch.zeros(row, dtype=torch.int64)
+        total = 0
+        self.columns: list[list[int]] = []  # of the row, token by token
+        self.fields: list[int] = []  # read per token
+        for g in groups:
+            wanted = [f"{g.name}.{name}" not in ignore for name in g.fields]
+            lasting = [places or not (place or (g.slots and seat)) for place, seat in zip(g.place, g.seat, strict=True)]
+            read = [f for f in range(len(g.fields)) if wanted[f] and lasting[f]]
+            for f in read:
+                shift[g.offset + f : g.offset + g.count * len(g.vocabulary) : len(g.vocabulary)] = total
+                total += g.vocabulary[f]
+            self.fields.append(len(read))
+            self.columns.append([g.offset + t * len(g.vocabulary) + f for t in range(g.count) for f in read])
+        self.register_buffer("shift", shift, persistent=False)
+        self.table = nn.Parameter(torch.randn(total, width) * 0.5)
+
+    def forward(self, obs: Tensor) -> list[Tensor]:
+        """obs [B, W] integers -> per group [B, count, width]"""
+        index = obs[:, : len(self.shift)].to(torch.int64) + self.shift
+        out = []
+        for g, fields, columns in zip(self.groups, self.fields, self.columns, strict=True):
+            if fields == len(g.vocabulary):
+                tokens = index[:, g.offset : g.offset + g.count * fields]
+            else:
+                tokens = index[:, columns]
+            bags = F.embedding_bag(tokens.reshape(-1, fields), self.table, mode="sum")
+            out.append(bags.view(len(obs), g.count, -1))
+        return out
+
+
+def pairs(tensor: Tensor, dim: int) -> Tensor:
+    """Sum of the products of all pairs along a dimension, by the binomial formula."""
+    total = add_up(tensor, dim)
+    return 0.5 * (total * total - add_up(tensor * tensor, dim))
+
+
+def add_up(tensor: Tensor, dim: int) -> Tensor:
+    """Sum over a short dimension. On CPUs a few additions of slices beat a reduction, unless they need gradients."""
+    return tensor.sum(dim) if torch.is_grad_enabled() else reduce(torch.add, tensor.unbind(dim))
+
+
+def groups_read(spec: GameSpec, config: ModelConfig) -> list[Group]:
+    """The groups of an observation that the encoder reads, if only in part. Refuses names that the game has not."""
+    fields = {f"{g.name}.{name}": g for g in spec.groups for name in g.fields}
+    known = {g.name for g in spec.groups if not g.slots} | set(fields)
+    for name in config.ignore:
+        require(name in known, "model.ignore", f"groups or fields of {spec.game}: {', '.join(sorted(known))}", name)
+    left = {g.name for name, g in fields.items() if name not in config.ignore}
+    return [g for g in spec.groups if g.name in left and g.name not in config.ignore]
+
+
+class TransformerEncoder(nn.Module):
+    """Tokens through a pre-norm transformer, with a learnable [CLS] in front.
+
+    flat: [CLS] through LayerNorm, Linear and Tanh. slots: the same for every slot's token, and [CLS] for the rest.
+    """
+
+    def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
+        super().__init__()
+        width, self.num_players = config.width, spec.num_players
+        self.embed = TokenEmbedding(groups, width, config.ignore, places=True)
+        self.is_slot = [g.slots for g in groups]
+        self.cls = nn.Parameter(torch.randn(1, 1, width) * 0.02)
+        self.position = nn.Parameter(torch.randn(1, sum(g.count for g in groups), width) * 0.02)
+        layer = nn.TransformerEncoderLayer(
+            width, config.heads, config.feedforward, 0.0, "gelu", batch_first=True, norm_first=True
+        )
+        self.blocks = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
+        self.slots = config.latent == "slots"
+        self.arrange = BlockOrder(spec) if self.slots else None
+        rest = config.global_dim if self.slots else config.latent_dim
+        self.to_rest = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, rest), nn.Tanh())
+        if self.slots:
+            self.to_slots = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.slot_dim), nn.Tanh())
+
+    def first_seats(self, players: int) -> SeatParts:
+        """See `Network.first_seats`."""
+        return {"position": (1, tokens_of_first(self.embed.groups, self.num_players, players))}
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B, W] -> [B, L]"""
+        groups = self.embed(obs)
+        tokens = torch.cat(groups, 1) + self.position
+        tokens = self.blocks(torch.cat([self.cls.expand(len(obs), -1, -1), tokens], 1))
+        rest: Tensor = self.to_rest(tokens[:, 0])
+        if self.arrange is None:
+            return rest
+        parts = tokens[:, 1:].split([g.shape[1] for g in groups], 1)
+        slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
+        return torch.cat([self.arrange(slots).flatten(1), rest], 1)
+
+
+class ColumnsEncoder(nn.Module):
+    """Slots as sets of blocks of slots: equivariant to the symmetries that the game declares.
+
+    A block sees the sum of its slots and of their pairwise products, which tell equal cards from different ones; a
+    board sees the sum of its blocks, the global part all boards and the other tokens.
+    A slot's vector comes from itself and its block alone: it does not say whose turn it is, so that it stays true when
+    the turn passes and the boards trade places.
+    """
+
+    def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
+        super().__init__()
+        width, hidden, self.num_players = config.width, config.hidden, spec.num_players
+        self.embed = TokenEmbedding(groups, width, config.ignore, places=False)
+        self.is_slot = [g.slots for g in groups]
+        self.arrange = BlockOrder(spec)
+        others = sum(g.count for g in groups if not g.slots)
+        self.block = nn.Linear(2 * width, width)
+        self.board = nn.Linear(width, width)
+        self.rest = nn.Sequential(
+            nn.Linear(others * width + spec.num_players * width, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, config.global_dim),
+            nn.LayerNorm(config.global_dim),
+        )
+        self.slot_own = nn.Linear(width, width)
+        self.slot_block = nn.Linear(width, width, bias=False)
+        self.to_slot = nn.Sequential(nn.GELU(), nn.Linear(width, config.slot_dim), nn.LayerNorm(config.slot_dim))
+
+    def first_seats(self, players: int) -> SeatParts:
+        """See `Network.first_seats`."""
+        others = [g for g, slot in zip(self.embed.groups, self.is_slot, strict=True) if not slot]
+        tokens = tokens_of_first(others, self.num_players, players)
+        boards = sum(g.count for g in others) + torch.arange(players)
+        width = self.embed.table.shape[1]
+        inputs = torch.cat([tokens, boards])[:, None] * width + torch.arange(width)
+        return {"rest.0.weight": (1, inputs.flatten())}
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B, W] -> [B, L]"""
+        groups = self.embed(obs)
+        slots = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if slot], 1)
+        others = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if not slot], 1)
+        slots = self.arrange(slots)  # (B, P, blocks, size, width)
+        blocks = F.gelu(self.block(torch.cat([slots.sum(3), pairs(slots, 3)], -1)))
+        boards = F.gelu(self.board(blocks.sum(2)))
+        rest = self.rest(torch.cat([others.flatten(1), boards.flatten(1)], 1))
+        return torch.cat(
+            [self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3)).flatten(1), rest], 1
+        )
+
+
+class BlockOrder(nn.Module):
+    """The order of slots in a latent: by player, by symmetric block, by slot of the block."""
+
+    order: Tensor
+
+    def __init__(self, spec: GameSpec) -> None:
+        super().__init__()
+        self.shape = (spec.num_players, *spec.blocks.shape)
+        self.register_buffer("order", torch.from_numpy(block_order(spec)), persistent=False)
+
+    def forward(self, slots: Tensor) -> Tensor:
+        """[B, S, X] in the order of the tokens -> [B, P, blocks, size, X]"""
+        return slots[:, self.order].view(len(slots), *self.shape, -1)
+
+
+def block_order(spec: GameSpec) -> NDArray[np.int64]:
+    """[S] the slot, in the order of the tokens, at each place of a latent."""
+    per_player = spec.blocks.size
+    good = per_player * spec.num_players == spec.num_slots
+    require(good, "symmetric_blocks", f"all of a player's {spec.num_slots // spec.num_players} slots", per_player)
+    return np.concatenate([spec.blocks.reshape(-1) + seat * per_player for seat in range(spec.num_players)])
+
+
+def tokens_of_first(groups: list[Group], num_players: int, players: int) -> Tensor:
+    """The tokens of some groups of a game for `num_players` that one for fewer has, too."""
+    kept, start = [], 0
+    for g in groups:
+        kept += range(start, start + (g.count // num_players * players if g.per_player else g.count))
+        start += g.count
+    return torch.tensor(kept)
