@@ -192,7 +192,8 @@ NB_MODULE(_native, m) {
       .def_ro("name", &Field::name)
       .def_ro("vocabulary", &Field::vocabulary)
       .def_ro("place", &Field::place)
-      .def_ro("seat", &Field::seat);
+      .def_ro("seat", &Field::seat)
+      .def_ro("card", &Field::card);
   nb::class_<TokenGroup>(m, "TokenGroup")
       .def_ro("name", &TokenGroup::name)
       .def_ro("count", &TokenGroup::count)

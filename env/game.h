@@ -64,6 +64,7 @@ struct Field {
   int vocabulary;      // values are 0..vocabulary-1
   bool place = false;  // it names a slot, or a block of slots, which the game's symmetries relabel
   bool seat = false;   // it names the token's player, counted from the observer: it changes with whose turn it is
+  bool card = false;   // it shows a card, in the code of the slots' cards: in a slot, or in a place that all share
 };
 
 struct TokenGroup {

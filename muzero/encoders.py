@@ -101,6 +101,7 @@ class TransformerEncoder(nn.Module):
         self.blocks = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
         self.slots = config.latent == "slots"
         self.arrange = BlockOrder(spec) if self.slots else None
+        self.shared = [[h.name for h in groups].index(g.name) for g, _ in spec.shared_cards if g in groups]
         rest = config.global_dim if self.slots else config.latent_dim
         self.to_rest = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, rest), nn.Tanh())
         if self.slots:
@@ -120,7 +121,8 @@ class TransformerEncoder(nn.Module):
             return rest
         parts = tokens[:, 1:].split([g.shape[1] for g in groups], 1)
         slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
-        return torch.cat([self.arrange(slots).flatten(1), rest], 1)
+        shared = [self.to_slots(parts[g][:, 0]) for g in self.shared]
+        return torch.cat([self.arrange(slots).flatten(1), *shared, rest], 1)
 
 
 class ColumnsEncoder(nn.Module):
@@ -129,7 +131,8 @@ class ColumnsEncoder(nn.Module):
     A block sees the sum of its slots and of their pairwise products, which tell equal cards from different ones; a
     board sees the sum of its blocks, the global part all boards and the other tokens.
     A slot's vector comes from itself and its block alone: it does not say whose turn it is, so that it stays true when
-    the turn passes and the boards trade places.
+    the turn passes and the boards trade places. The global part begins with a vector like a slot's for each card that
+    belongs to no player.
     """
 
     def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
@@ -150,6 +153,7 @@ class ColumnsEncoder(nn.Module):
         self.slot_own = nn.Linear(width, width)
         self.slot_block = nn.Linear(width, width, bias=False)
         self.to_slot = nn.Sequential(nn.GELU(), nn.Linear(width, config.slot_dim), nn.LayerNorm(config.slot_dim))
+        self.shared = SharedCards(spec, self.embed) if spec.shared_cards else None
 
     def first_seats(self, players: int) -> SeatParts:
         """See `Network.first_seats`."""
@@ -169,9 +173,31 @@ class ColumnsEncoder(nn.Module):
         blocks = F.gelu(self.block(torch.cat([slots.sum(3), pairs(slots, 3)], -1)))
         boards = F.gelu(self.board(blocks.sum(2)))
         rest = self.rest(torch.cat([others.flatten(1), boards.flatten(1)], 1))
-        return torch.cat(
-            [self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3)).flatten(1), rest], 1
-        )
+        vectors = self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3))
+        if self.shared is None:
+            return torch.cat([vectors.flatten(1), rest], 1)
+        shared = self.to_slot(self.slot_own(self.shared(obs, self.embed.table)))
+        return torch.cat([vectors.flatten(1), shared.flatten(1), rest], 1)
+
+
+class SharedCards(nn.Module):
+    """Embeds the cards that belong to no player as those in slots are, so that equal cards look alike."""
+
+    columns: Tensor
+
+    def __init__(self, spec: GameSpec, embed: TokenEmbedding) -> None:
+        super().__init__()
+        self.register_buffer("columns", torch.tensor([g.offset + f for g, f in spec.shared_cards]), persistent=False)
+        self.place = nn.Parameter(torch.randn(len(spec.shared_cards), embed.table.shape[1]) * 0.5)
+        group = next(g for g in spec.groups if g.slots and any(g.card))
+        field = group.card.index(True)
+        self.first = int(embed.shift[group.offset + field])  # row of the table for code 0
+        self.codes = group.vocabulary[field]
+
+    def forward(self, obs: Tensor, table: Tensor) -> Tensor:
+        """obs [B, W], table of all embeddings -> [B, cards, width]; a card that is not to be seen looks like none."""
+        code = obs[:, self.columns].to(torch.int64)
+        return table[self.first + torch.where(code < self.codes, code, 0)] + self.place
 
 
 class BlockOrder(nn.Module):

@@ -96,6 +96,11 @@ class Support(nn.Module):
         return out.scatter(-1, index, 1 - weight).scatter(-1, index + 1, weight)
 
 
+def rest_dim(spec: GameSpec, config: ModelConfig) -> int:
+    """Of the part of a slots latent that is no player's: cards that all share, each as a slot, and the global part."""
+    return len(spec.shared_cards) * config.slot_dim + config.global_dim
+
+
 def touched_places(spec: GameSpec) -> tuple[Tensor, Tensor, Tensor]:
     """Per action, [A, K]: places in a latent that it touches, their roles, and whether the entry counts.
 
@@ -136,7 +141,8 @@ class FlatDynamics(nn.Module):
 
 
 class SlotDynamics(nn.Module):
-    """Updates the slots that an action touches and the global part; then turns the frame to the next mover."""
+    """Updates the slots that an action touches, the shared cards and the global part; then turns the frame to the next
+    mover."""
 
     touched: Tensor
     roles: Tensor
@@ -149,9 +155,11 @@ class SlotDynamics(nn.Module):
         super().__init__()
         P, self.slots, self.slot_dim = spec.num_players, spec.num_slots, config.slot_dim
         D, G, H, M = config.slot_dim, config.global_dim, config.hidden, config.slot_hidden
+        C = self.shared = len(spec.shared_cards)
         touched, roles, present = touched_places(spec)
+        roles = torch.cat([roles, spec.num_roles + torch.arange(C).expand(len(roles), C)], 1)  # every action may
         self.register_buffer("touched", touched, persistent=False)  # (A, K)
-        self.register_buffer("roles", roles, persistent=False)
+        self.register_buffer("roles", roles, persistent=False)  # (A, K + C)
         self.register_buffer("present", present.float().unsqueeze(-1), persistent=False)
         self.register_buffer("kinds", torch.from_numpy(spec.kinds), persistent=False)
         turn, seat, place = torch.arange(P)[:, None], torch.arange(P), torch.arange(self.slots)
@@ -162,13 +170,14 @@ class SlotDynamics(nn.Module):
 
         self.kind = nn.Embedding(spec.num_kinds, H)
         self.turn = nn.Embedding(P, H)
-        self.role = nn.Embedding(spec.num_roles, M)
-        self.role_factor = nn.Embedding(spec.num_roles, M)
+        self.role = nn.Embedding(spec.num_roles + C, M)
+        self.role_factor = nn.Embedding(spec.num_roles + C, M)
         nn.init.ones_(self.role_factor.weight)
         self.slot_in = nn.Linear(D, M)
+        self.pass_on = nn.Linear(C * D, M, bias=False) if C else None
         self.gather = nn.Linear(3 * M, H, bias=False)
-        self.compare = nn.Linear(G, M)
-        self.rest_in = nn.Linear(G, H)
+        self.compare = nn.Linear(G + C * D, M)
+        self.rest_in = nn.Linear(G + C * D, H)
         self.hidden = nn.Linear(H, H)
         self.parts = [G, M, P * config.value_bins]  # change of the rest, what touched slots are told, reward logits
         self.consequences = nn.Linear(H, sum(self.parts))
@@ -193,19 +202,24 @@ class SlotDynamics(nn.Module):
         slots = slots.contiguous()
         row = torch.arange(B, device=latent.device).unsqueeze(1)
         touched, present = self.touched[action], self.present[action]  # (B, K), (B, K, 1)
+        shared, whole = torch.split(rest, [self.shared * D, rest.shape[1] - self.shared * D], 1)
         old = slots.view(B * S, D).index_select(0, (row * S + touched).view(-1)).view(B, -1, D)
+        old = torch.cat([old, shared.reshape(B, self.shared, D)], 1)
+        present = F.pad(present, (0, 0, 0, self.shared), value=1.0)
         seen = self.slot_in(old) + self.role(self.roles)[action]
         there = seen * self.role_factor(self.roles)[action] * present
         summary = torch.cat([add_up(F.relu(there), 1), add_up(there, 1) * self.compare(rest), pairs(there, 1)], 1)
         hidden = F.gelu(self.rest_in(rest) + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
         hidden = F.gelu(self.hidden(hidden))
         rest_change, spread, reward = self.consequences(hidden).split(self.parts, 1)
-        rest = self.rest_norm(rest + rest_change)
+        spread = spread if self.pass_on is None else spread + self.pass_on(shared)
         new = self.slot_norm(old + self.slot_out(F.relu(seen + spread.unsqueeze(1))))
         new = torch.where(present > 0, new, old)
+        new, shared = new.split([touched.shape[1], self.shared], 1)
+        rest = torch.cat([shared.flatten(1), self.rest_norm(whole + rest_change)], 1)
         boards = slots.view(B * P, -1).index_select(0, (row * P + self.seat_from[shift]).view(-1))
         places = row * S + self.place_to[shift].gather(1, touched)
-        slots = boards.view(B * S, D).index_copy_(0, places.view(-1), new.view(-1, D))
+        slots = boards.view(B * S, D).index_copy_(0, places.view(-1), new.reshape(-1, D))
         return torch.cat([slots.view(B, S * D), rest], 1), reward
 
 
@@ -272,13 +286,13 @@ class SlotTrunk(nn.Module):
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
-        D, G, H, M = config.slot_dim, config.global_dim, config.hidden, config.slot_hidden
+        D, H, M = config.slot_dim, config.hidden, config.slot_hidden
         self.slots, self.slot_dim, self.dim = spec.num_slots, D, H
         self.shape = (spec.num_players, *spec.blocks.shape)
         self.slot = nn.Linear(D, M)
         self.block = nn.Linear(2 * M, M)
         self.boards = nn.Linear(spec.num_players * M, H, bias=False)
-        self.rest = nn.Linear(G, H)
+        self.rest = nn.Linear(rest_dim(spec, config), H)
 
     def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """-> (slots [B, S, D], the part that is conditioned [B, G])"""
@@ -381,12 +395,12 @@ class Network(nn.Module):
         self.num_players = spec.num_players
         flat = config.latent == "flat"
         self.frame = "root" if flat else "mover"
-        self.latent_dim = config.latent_dim if flat else spec.num_slots * config.slot_dim + config.global_dim
+        self.latent_dim = config.latent_dim if flat else spec.num_slots * config.slot_dim + rest_dim(spec, config)
         groups = groups_read(spec, config)
         encoder = TransformerEncoder if config.encoder == "transformer" else ColumnsEncoder
         self.representation = encoder(spec, config, groups)
         self.dynamics = FlatDynamics(spec, config) if flat else SlotDynamics(spec, config)
-        self.condition = EgoConditioning(config.latent_dim if flat else config.global_dim, config.ego)
+        self.condition = EgoConditioning(config.latent_dim if flat else rest_dim(spec, config), config.ego)
         self.trunk: FlatTrunk | SlotTrunk = FlatTrunk(config) if flat else SlotTrunk(spec, config)
         self.policy: FlatPolicy | SlotPolicy = FlatPolicy(spec, config) if flat else SlotPolicy(spec, config)
 

@@ -18,6 +18,7 @@ from torch import Tensor
 
 import env
 from muzero.config import Config, require
+from muzero.metrics import resident_megabytes
 from muzero.networks import Network
 from muzero.opponents import RIVAL, SELF, Mixture
 from muzero.search import Clock, Plan, Planner
@@ -59,6 +60,7 @@ class Played:
       seconds: of the whole call.
       env_seconds: in the environment, bots included.
       clock: of the searches.
+      megabytes: resident in the worker's process.
     """
 
     episodes: list[Episode] = field(default_factory=list)
@@ -69,6 +71,7 @@ class Played:
     seconds: float = 0.0
     env_seconds: float = 0.0
     clock: Clock = field(default_factory=Clock)
+    megabytes: float = 0.0
 
 
 class Record:
@@ -206,6 +209,7 @@ class SelfPlay:
         after = planner.clock
         played.clock = Clock(**{name: getattr(after, name) - getattr(before, name) for name in vars(after)})
         played.seconds = perf_counter() - started
+        played.megabytes = resident_megabytes()
         return played
 
     def begin_at(self, game: int) -> None:
@@ -340,6 +344,7 @@ class MixedSelfPlay:
             setattr(joined, name, [item for played in results for item in getattr(played, name)])
         for name in ("decisions", "steps", "seconds", "env_seconds"):
             setattr(joined, name, sum(getattr(played, name) for played in results))
+        joined.megabytes = results[-1].megabytes
         joined.clock = Clock(**{name: sum(getattr(p.clock, name) for p in results) for name in vars(joined.clock)})
         return joined
 

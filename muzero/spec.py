@@ -24,6 +24,7 @@ class Group:
       vocabulary: categories of each field.
       place: fields that name a slot, which a symmetric encoder must not read.
       seat: fields that name the token's player, counted from the observer.
+      card: fields that show a card, in the code of the slots' cards.
       slots: whether its tokens are slots.
       per_player: whether its tokens stand seat by seat from the observer's.
     """
@@ -35,6 +36,7 @@ class Group:
     vocabulary: tuple[int, ...]
     place: tuple[bool, ...]
     seat: tuple[bool, ...]
+    card: tuple[bool, ...]
     slots: bool
     per_player: bool
 
@@ -83,6 +85,7 @@ class GameSpec:
                 tuple(field.vocabulary for field in g.fields),
                 tuple(field.place for field in g.fields),
                 tuple(field.seat for field in g.fields),
+                tuple(field.card for field in g.fields),
                 g.slots,
                 g.per_player,
             )
@@ -119,6 +122,12 @@ class GameSpec:
     def num_slots(self) -> int:
         """Slots of all players."""
         return sum(group.count for group in self.groups if group.slots)
+
+    @cached_property
+    def shared_cards(self) -> tuple[tuple[Group, int], ...]:
+        """Group and field of the cards that belong to no player: in hand, on a pile."""
+        shared = [g for g in self.groups if not g.slots and g.count == 1]
+        return tuple((g, f) for g in shared for f, card in enumerate(g.card) if card)
 
     @cached_property
     def num_kinds(self) -> int:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -310,6 +311,7 @@ class Trainer:
             "selfplay": {"seconds": playing, "decisions_per_s": decisions / max(playing, 1e-9), **seconds},
             "seconds": spent,
             "iteration_seconds": whole,
+            "megabytes": {"learner": metrics.resident_megabytes(), "selfplay": max(part.megabytes for part in played)},
         }
 
     # ---- checkpoints -------------------------------------------------------------------------------------------
@@ -420,22 +422,25 @@ def run_directory(config: Config) -> Path:
     return Path("runs") / name
 
 
-def train(config: Config) -> int:
-    """Trains, or goes on; returns the exit code."""
+@contextmanager
+def prepared(config: Config) -> Iterator[Trainer]:
+    """A trainer in its run directory, ready to go on. Bad input is refused here, not later."""
     pick_device(config.runtime.device)
     with checkpoint.open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
         print(f"{'resuming' if run.resumed else 'training'} {config.variant} in {run.path}", flush=True)
-        return Trainer(config, run).train()
+        yield Trainer(config, run)
 
 
 @hydra.main(version_base="1.3", config_path="pkg://conf", config_name="config")
 def main(raw: DictConfig) -> None:
     """Entry point of `python -m muzero.train`."""
-    try:
-        code = train(read_config(raw))
-    except (ValueError, checkpoint.RunLocked) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(EXIT_BAD_INPUT)
+    with ExitStack() as stack:
+        try:
+            trainer = stack.enter_context(prepared(read_config(raw)))
+        except (ValueError, checkpoint.RunLocked) as error:
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(EXIT_BAD_INPUT)
+        code = trainer.train()
     if code:
         sys.exit(code)
 

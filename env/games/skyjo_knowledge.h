@@ -9,10 +9,10 @@ inline ObservationSpec Skyjo::observation(int players, bool counts) {
   std::vector<TokenGroup> groups = {
       {"board",
        12 * players,
-       {{"owner", 8, false, true}, {"position", 12, true}, {"visibility", 3}, {"value", 16}},
+       {{"owner", 8, false, true}, {"position", 12, true}, {"visibility", 3}, {"value", 16, false, false, true}},
        true,
        true},
-      {"discard", 1, {{"top", 16}, {"size", 161}}},
+      {"discard", 1, {{"top", 16, false, false, true}, {"size", 161}}},
       {"global",
        1,
        {{"deck_size", 161},
@@ -29,7 +29,7 @@ inline ObservationSpec Skyjo::observation(int players, bool counts) {
       {"history",
        Layout::kHistory,
        {{"actor", 9}, {"kind", 10}, {"position", 13, true}, {"card", 16}, {"card_out", 16}, {"source", 3}}},
-      {"decision", 1, {{"phase", 5}, {"hand", 17}, {"source", 3}, {"column", 5, true}}}};
+      {"decision", 1, {{"phase", 5}, {"hand", 17, false, false, true}, {"source", 3}, {"column", 5, true}}}};
   if (counts) {
     std::vector<Field> values;
     for (int value = -2; value <= 12; ++value) values.push_back({"count_" + std::to_string(value), 32});
