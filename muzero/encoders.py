@@ -225,7 +225,8 @@ def block_order(spec: GameSpec) -> NDArray[np.int64]:
 
 def tokens_of_first(groups: list[Group], num_players: int, players: int) -> Tensor:
     """The tokens of some groups of a game for `num_players` that one for fewer has, too."""
-    kept, start = [], 0
+    kept: list[int] = []
+    start = 0
     for g in groups:
         kept += range(start, start + (g.count // num_players * players if g.per_player else g.count))
         start += g.count

@@ -23,7 +23,7 @@ from muzero.replay import Batch
 
 LOSSES = ("policy", "value", "reward", "winner", "rank", "reconstruction", "consistency")
 _COMPILED_KINDS = 64
-_RECONSTRUCTED = 4  # one window of so many is read back and compared: enough, and it would cost the most
+_RECONSTRUCTED = 4  # one window of so many is read back: enough, and it would cost the most
 _EMA_SHARE = 10  # the average is at first over a tenth of the steps so far: early weights are soon out of date
 _UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
 
@@ -88,17 +88,13 @@ def window_losses(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, T
         totals["rank"] = over_windows(rank, batch["outcome_mask"])
     if network.decoder is not None:
         few = -(-B // _RECONSTRUCTED)
-        live, obs = batch["live"][:few], batch["obs"][:few]
-
-        def over_few(losses: Tensor, shares: Tensor) -> Tensor:
-            """[few, positions] -> [B]"""
-            return F.pad((losses * shares).sum(1) * (B / few), (0, B - few))
-
-        seen = network.reconstruction_loss(unrolled[:few].flatten(0, 1), obs.flatten(0, 1)).view(few, K + 1)
-        totals["reconstruction"] = over_few(seen, live * share)
+        seen = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
+        losses = (seen.view(few, K + 1) * batch["live"][:few] * share).sum(1) * (B / few)
+        totals["reconstruction"] = F.pad(losses, (0, B - few))
         with torch.no_grad():
-            met = network.represent(obs[:, 1:].flatten(0, 1)).view(few, K, -1)
-        totals["consistency"] = over_few((unrolled[:few, 1:] - met).square().mean(2), live[:, 1:] / K)
+            met = network.represent(batch["obs"][:, 1:].flatten(0, 1)).view(B, K, -1)
+        off = (unrolled[:, 1:] - met).square().mean(2)
+        totals["consistency"] = (off * batch["live"][:, 1:]).sum(1) / K
     value = network.support.expectation(said.value.detach()[:: K + 1, 0])
     return torch.stack([totals[name] for name in LOSSES]), value
 

@@ -215,7 +215,7 @@ class SlotDynamics(nn.Module):
         spread = spread if self.pass_on is None else spread + self.pass_on(shared)
         new = self.slot_norm(old + self.slot_out(F.relu(seen + spread.unsqueeze(1))))
         new = torch.where(present > 0, new, old)
-        new, shared = new.split([touched.shape[1], self.shared], 1)
+        new, shared = torch.split(new, [touched.shape[1], self.shared], 1)
         rest = torch.cat([shared.flatten(1), self.rest_norm(whole + rest_change)], 1)
         boards = slots.view(B * P, -1).index_select(0, (row * P + self.seat_from[shift]).view(-1))
         places = row * S + self.place_to[shift].gather(1, touched)

@@ -56,18 +56,18 @@ class Curriculum:
         self.rates[bot] += weight * (points * players / 2 - self.rates[bot])
 
     def shares(self) -> tuple[float, ...]:
-        """Probability that a new game is against each bot."""
+        """Probability that a new game is against each bot; those that are hard to beat get the shares of the others."""
         if not self.bots:
             return ()
-        each = self.config.share / len(self.bots)
-        return tuple(each * self._need(bot) for bot in range(len(self.bots)))
+        need = [self._need(bot) for bot in range(len(self.bots))]
+        return tuple(self.config.share * max(need) * own / (sum(need) or 1.0) for own in need)
 
     def _need(self, bot: int) -> float:
         """1 far below the goal, falling to 0 at it."""
         if self.games[bot] < self.config.window:
             return 1.0
         goal = self.config.goal
-        return float(np.clip((goal - self.rates[bot]) / goal * 4, 0.0, 1.0))
+        return float(np.clip((goal - self.rates[bot]) / goal * 2, 0.0, 1.0))
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""

@@ -430,3 +430,24 @@ def test_slots_do_not_say_whose_they_are() -> None:
     assert torch.equal(network.represent(obs), network.represent(other))
     assert network.decoder is not None
     assert network.decoder.vocabulary == [3, 16]  # visibility and value, neither position nor owner
+
+
+def test_cards_that_nobody_owns_are_slots_of_the_latent() -> None:
+    """The discard pile's top and the card in hand are embedded as the cards in slots are, after all of these."""
+    network = make("slots", "columns", "baseline")
+    spec, D = network.spec, network.config.slot_dim
+    assert [(g.name, g.fields[f]) for g, f in spec.shared_cards] == [("discard", "top"), ("decision", "hand")]
+    (pile, top), (decision, hand) = spec.shared_cards
+    obs = torch.from_numpy(tables().obs)[:1].clone()
+    vectors = []
+    for card in (4, 4, 9, 16):  # the last one is a card that is not to be seen
+        obs[:, decision.offset + hand] = card
+        obs[:, pile.offset + top] = min(card, 15)
+        start = spec.num_slots * D
+        vectors.append(network.represent(obs)[0, start : start + 2 * D].view(2, D))
+    assert torch.equal(vectors[0], vectors[1])
+    assert not torch.isclose(vectors[0], vectors[2]).all(1).any()
+    obs[:, decision.offset + hand] = 0
+    unseen = network.represent(obs)[0, start + D : start + 2 * D]
+    assert torch.equal(unseen, vectors[3][1])
+    assert GameSpec.of("lama", 3).shared_cards == ()

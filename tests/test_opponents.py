@@ -52,13 +52,17 @@ def test_a_bot_fades_as_the_goal_is_met_and_comes_back() -> None:
     note(c, 1, 1.0, 9)
     assert c.shares() == pytest.approx((0.1, 0.1, 0.1))  # nine games prove nothing yet
     note(c, 1, 1.0, 1)
-    assert c.shares() == pytest.approx((0.1, 0.0, 0.1))
-    c.rates[1] = 0.7  # an eighth below the goal of 0.8
-    assert c.shares()[1] == pytest.approx(0.05)
-    c.rates[1] = 0.6  # a quarter below
-    assert c.shares()[1] == pytest.approx(0.1)
+    assert c.shares() == pytest.approx((0.15, 0.0, 0.15))  # the others get its share
+    c.rates[1] = 0.6  # a quarter below the goal of 0.8: needed half as much
+    assert c.shares() == pytest.approx((0.12, 0.06, 0.12))
+    c.rates[1] = 0.4  # half of it
+    assert c.shares() == pytest.approx((0.1, 0.1, 0.1))
     c.rates[1] = 0.8
     assert c.shares()[1] == 0.0
+    other = curriculum()
+    for bot in range(3):
+        note(other, bot, 0.7, 10)  # an eighth below
+    assert other.shares() == pytest.approx((0.025, 0.025, 0.025))  # all fade together
     note(c, 1, 0.0, 20)
     assert c.shares()[1] == pytest.approx(0.1)
 
