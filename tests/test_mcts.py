@@ -346,6 +346,7 @@ def weighted_q(
     row: int,
     value_scale: float,
     maxvisit_init: float,
+    rescale_values: bool,
 ) -> NDArray[np.float64]:
     """sigma(completed q) of a root, in the terms of Danihelka et al. (2022), appendix D."""
     visits, q = results.visits[row].astype(float), results.q[row].astype(float)
@@ -355,13 +356,13 @@ def weighted_q(
     known = (prior[tried] * q[tried]).sum() / prior[tried].sum() if tried.any() else 0.0
     mixed = (raw[row] + visits.sum() * known) / (1 + visits.sum())
     completed = np.where(tried, q, mixed)
-    rescaled = (completed - completed.min()) / max(np.ptp(completed), 1e-8)
+    rescaled = (completed - completed.min()) / (max(np.ptp(completed), 1e-8) if rescale_values else 1.0)
     return (maxvisit_init + visits.max()) * value_scale * rescaled
 
 
 @pytest.mark.parametrize("simulations", [0, 1, 5, 40])
-@pytest.mark.parametrize("weights", [(0.1, 50.0), (1.0, 3.0)])
-def test_improved_policy_and_recommendation(simulations: int, weights: tuple[float, float]) -> None:
+@pytest.mark.parametrize("weights", [(0.1, 50.0, True), (1.0, 3.0, True), (0.2, 20.0, False)])
+def test_improved_policy_and_recommendation(simulations: int, weights: tuple[float, float, bool]) -> None:
     """Against the formula: softmax(logit + sigma(q)); and of the most visited actions the one with the highest
     noise + logit + sigma(q) is taken."""
     problem = Problem(seed=simulations, batch=100, actions=7)
@@ -375,6 +376,7 @@ def test_improved_policy_and_recommendation(simulations: int, weights: tuple[flo
         discount=0.9,
         value_scale=weights[0],
         maxvisit_init=weights[1],
+        rescale_values=weights[2],
     )
     chosen = search.choose()
     logits, raw = problem.logits[problem.root], problem.value[problem.root]
@@ -1017,6 +1019,7 @@ OPTIONS: list[tuple[dict[str, Any], str, Any, Any]] = [
     (GUMBEL, "gumbel_scale", 1.0, 0.0),
     (GUMBEL, "value_scale", 0.1, 1.0),
     (GUMBEL, "maxvisit_init", 50.0, 5.0),
+    (GUMBEL, "rescale_values", True, False),
     (PUCT, "mover_frame", True, False),
     (GUMBEL, "mover_frame", True, False),
     (PUCT, "backup", "maxn", "ego"),

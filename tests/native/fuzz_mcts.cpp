@@ -74,6 +74,7 @@ Config sound_config(Junk& junk) {
   c.max_considered = junk.between(1, 20);
   c.gumbel_scale = junk.chance(3) ? 0.0f : std::exp(junk.uniform(-3, 3));
   c.value_scale = junk.chance(5) ? 0.0f : std::exp(junk.uniform(-5, 3));
+  c.rescale_values = junk.chance(2);
   c.maxvisit_init = junk.chance(5) ? 0.0f : std::exp(junk.uniform(-3, 6));
   c.phases = junk.chance(20) ? 255 : junk.between(1, 5);
   for (int phase = 0; phase < c.phases; ++phase) {
