@@ -17,7 +17,7 @@
 //               void scores(int32_t*) const                              [P] match totals so far
 //               void ranks(int8_t*) const                                [P] 1 = best, ties share the better rank
 //               void rewards(const Rules&, float*) const                 [P] of the last step
-//               void stats(int32_t*) const                               one number per name in stat_names()
+//               void stats(int32_t*) const                               one per name in stat_names(), "decisions" among them
 //   knowledge   void observe(const Rules&, int seat, int16_t*) const     what the seat may see, and nothing else
 //               void unseen_counts(int seat, int16_t*) const             [kPools, kCardKinds] exact belief
 //               void determinize(const Rules&, int seat, uint64_t key)   resamples all that the seat cannot know

@@ -436,16 +436,19 @@ class LoggingConfig:
       wandb: "disabled", "offline" or "online".
       project: of wandb.
       display: "auto" (live in a terminal, else lines), "lines" or "none".
+      replays: self-played games per iteration (and worker) to keep in the run's directory.
     """
 
     wandb: str = "disabled"
     project: str = "belief-muzero"
     display: str = "auto"
+    replays: int = 0
 
     def check(self) -> None:
         """Refuses impossible values by name."""
         modes = ("disabled", "offline", "online")
         require(self.wandb in modes, "logging.wandb", f"one of {', '.join(modes)}", self.wandb)
+        require(self.replays >= 0, "logging.replays", "0 or more", self.replays)
         require(self.display in ("auto", "lines", "none"), "logging.display", "auto, lines or none", self.display)
 
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import env
+from env.replay import Replay
 from muzero import stats
-from muzero.agents import Agent, Situation
+from muzero.agents import Agent, Bot, Situation
 
+Ints = NDArray[np.int64]
 Watcher = Callable[[Situation], None]  # told of every decision of the first agent
 
 
@@ -59,6 +63,34 @@ class Games:
         return interval.low, interval.high
 
 
+@dataclass(frozen=True)
+class Recorder:
+    """Writes games of a against b as replays.
+
+    Attributes:
+      directory: of the files, one per game, named by deal and a's seat.
+      deals: numbers below this are written.
+      a, b: what the agents are called in them.
+    """
+
+    directory: Path
+    deals: int
+    a: str
+    b: str
+
+    def path(self, deal: int, seat: int) -> Path:
+        """Of a game's file."""
+        return self.directory / f"{deal:06d}-seat{seat}.json"
+
+    def write(self, tables: env.VecEnv, deals: Ints, seats: Ints, actions: Sequence[Ints]) -> None:
+        """Finished tables; actions [steps][B], `SKIP` where a table's game was over."""
+        for row in np.flatnonzero(deals < self.deals).tolist():
+            who = [self.a if seat == seats[row] else self.b for seat in range(tables.num_players)]
+            made = [int(step[row]) for step in actions if step[row] != env.SKIP]
+            replay = Replay.of(tables, row, seed=tables.seed, deal=deals[row], agents=who, actions=made)
+            replay.save(self.path(int(deals[row]), int(seats[row])))
+
+
 def against_each(
     a: Agent,
     opponents: Sequence[Agent],
@@ -71,19 +103,29 @@ def against_each(
     first_deal: int = 0,
     threads: int = 1,
     watch: Watcher | None = None,
+    recorder: Recorder | None = None,
 ) -> list[Games]:
-    """Plays the same deals against each opponent, all at once: a large batch suits a network."""
+    """Plays the same deals against each opponent, all at once: a large batch suits a network.
+
+    Games between hand-written players of the same seed are played inside the core, unless somebody watches or
+    records them.
+    """
+    assert recorder is None or len(opponents) == 1, "files are named for one opponent"
+    bots = [agent for agent in (a, *opponents) if isinstance(agent, Bot)]
+    alone = len(bots) == 1 + len(opponents) and len({bot.seed for bot in bots}) == 1
+    if alone and watch is None and recorder is None:
+        settings: dict[str, Any] = {"game": game, "players": players, "rules": rules, "seed": seed, "threads": threads}
+        return [_bot_games(bots[0], b, deals, first_deal=first_deal, **settings) for b in bots[1:]]
     each = deals * players
     rows = np.arange(len(opponents) * each)
     seat, rival = rows % players, rows // each
     tables = env.make(game, len(rows), players, rules, seed, auto_reset=False, threads=threads)
     deal = first_deal + rows % each // players
     tables.reset(deals=deal.tolist())
-    decisions = np.zeros(len(rows), np.int64)
+    made: list[Ints] = []
     while not tables.done.all():
         actions = np.full(len(rows), env.SKIP, np.int64)
         open_, mine = ~tables.done, tables.to_play == seat
-        decisions += open_
         own = np.flatnonzero(open_ & mine)
         if len(own):
             situation = Situation.at(tables, own, seed)
@@ -95,20 +137,53 @@ def against_each(
             if len(theirs):
                 actions[theirs] = opponent.act(Situation.at(tables, theirs, seed))
         tables.step(actions)
+        if recorder:
+            made.append(actions)
+    if recorder:
+        recorder.write(tables, deal, seat, made)
+    games = _finished(tables, deal, seat)
+    return [_rows(games, rival == number) for number in range(len(opponents))]
+
+
+def _bot_games(
+    a: Bot,
+    b: Bot,
+    deals: int,
+    *,
+    game: str,
+    players: int,
+    rules: env.vector.Rules,
+    seed: int,
+    first_deal: int,
+    threads: int,
+) -> Games:
+    """The same games as step by step, without an observation or an action in Python."""
+    tables = env.make(game, deals, players, rules, seed, auto_reset=False, threads=threads)
+    numbers = first_deal + np.arange(deals)
+    parts = []
+    for seat in range(players):
+        tables.reset(deals=numbers.tolist())
+        tables.playout([tables.bot(a.name if s == seat else b.name) for s in range(players)], a.seed)
+        parts.append(_finished(tables, numbers, np.full(deals, seat)))
+    return _rows(joined(parts), np.arange(players * deals).reshape(players, deals).T.ravel())
+
+
+def _finished(tables: env.VecEnv, deals: Ints, seats: Ints) -> Games:
+    """What came of the games at all tables, with a in the given seats."""
+    rows = np.arange(tables.num_envs)
     best, scores = tables.ranks == 1, tables.scores.astype(np.float64)
-    own_scores = scores[rows, seat]
-    fields = (
-        best[rows, seat] / best.sum(1),
-        own_scores,
-        (scores.sum(1) - own_scores) / (players - 1),
-        tables.truncated.copy(),
-        decisions,
-        deal,
-        seat,
-        tables.scores.astype(np.int64),
-        tables.stats.astype(np.int64),
+    own = scores[rows, seats]
+    return Games(
+        won=best[rows, seats] / best.sum(1),
+        scores_a=own,
+        scores_b=(scores.sum(1) - own) / (tables.num_players - 1),
+        truncated=tables.truncated.copy(),
+        decisions=tables.stats[:, tables.stat_names.index("decisions")].astype(np.int64),
+        deals=deals,
+        seats=seats,
+        scores=tables.scores.astype(np.int64),
+        stats=tables.stats.astype(np.int64),
     )
-    return [Games(*(field[rival == number] for field in fields)) for number in range(len(opponents))]
 
 
 def paired_games(
@@ -124,25 +199,34 @@ def paired_games(
     batch: int = 256,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
+    recorder: Recorder | None = None,
 ) -> Games:
     """Plays deals first_deal, first_deal + 1, ... of a seed, with a in each seat in turn.
 
     Args:
       batch: games in lockstep.
       progress: called with the number of games finished.
+      recorder: keeps games as replays.
     """
     parts: list[Games] = []
     at_once = max(1, batch // players)
+    settings: dict[str, Any] = {"game": game, "players": players, "rules": rules, "seed": seed, "threads": threads}
     for start in range(0, deals, at_once):
-        count = min(at_once, deals - start)
-        deal = first_deal + start
-        (part,) = against_each(
-            a, [b], count, game=game, players=players, rules=rules, seed=seed, first_deal=deal, threads=threads
-        )
-        parts.append(part)
+        count, first = min(at_once, deals - start), first_deal + start
+        keep = recorder if recorder and first < recorder.deals else None
+        parts += against_each(a, [b], count, first_deal=first, recorder=keep, **settings)
         if progress:
             progress(players * (start + count))
     return joined(parts)
+
+
+def _rows(games: Games, chosen: NDArray[Any]) -> Games:
+    return Games(**{name: array[chosen] for name, array in vars(games).items()})
+
+
+def first_games(games: Games, count: int) -> Games:
+    """The first games of a series."""
+    return _rows(games, np.arange(count))
 
 
 def joined(parts: Sequence[Games]) -> Games:

@@ -13,18 +13,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field, fields
-from multiprocessing import get_context
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -32,7 +28,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import env
 from muzero import players, stats
 from muzero.config import require
-from muzero.evaluate import Games, joined, paired_games
+from muzero.crew import RUNTIMES, Crew, Piece, make_crew, only_bots
+from muzero.evaluate import Games, Recorder, first_games, joined
+
+_BOT_BATCH = 1 << 13  # games of hand-written players at a time: about a second
 
 HELP = {
     "a": "the agent in question",
@@ -40,13 +39,17 @@ HELP = {
     "games": "rounded up to whole deals",
     "game": "by default the one that a network among the agents was trained for, else the first there is",
     "players": "at a table; by default as for game, else 2",
-    "rules": "preset or options, such as rules={preset:official,episode:round}; by default as for game",
+    "rules": "a preset, or options, such as rules.preset=official rules.episode=round; by default as for game",
     "seed": "of the deals",
     "batch": "games in lockstep, per worker",
-    "workers": "processes that share the games; 0 for one per core",
+    "workers": "processes that share the games (threads if both agents are bots); 0 for one per core",
+    "runtime": "local, or ray: the games are tasks of Ray",
+    "address": "with runtime=ray: of a cluster, auto for the one this machine belongs to; by default one is started",
     "stop": "stop early once a sequential test is sure at this error rate, such as 0.05; 0 never stops",
     "margin": "with stop: win rates this close to the fair share count as equal",
     "out": "write FILE (json), and beside it .csv (every game) and .md; also what a repeated command resumes from",
+    "replays": "write games to DIR as replays, which python -m env.replay prints and verifies",
+    "max_replays": "with replays: how many, from the first deal on",
 }
 
 
@@ -63,9 +66,30 @@ class MatchConfig:
     seed: int = 0
     batch: int = 256
     workers: int = 0
+    runtime: str = "local"
+    address: str = ""
     stop: float = 0.0
     margin: float = 0.0
     out: str = ""
+    replays: str = ""
+    max_replays: int = 100
+
+    @property
+    def deals(self) -> int:
+        """To play."""
+        return -(-self.games // self.players)
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """Of the replays that are wanted."""
+        kept = min(self.deals, -(-self.max_replays // self.players))
+        return Recorder(Path(self.replays), kept, self.a, self.b) if self.replays and kept else None
+
+    def piece(self, first: int, deals: int) -> Piece:
+        """Some of its deals."""
+        batch = max(self.batch, deals * self.players)
+        given = (self.a, self.b, self.game, self.players, self.rules, self.seed, batch, first, deals)
+        return Piece(*given, self.recorder)
 
 
 def read_arguments(arguments: list[str]) -> MatchConfig:
@@ -82,15 +106,19 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     require(config.games >= 1, "games", "1 or more", config.games)
     require(config.batch >= 1, "batch", "1 or more", config.batch)
     require(config.workers >= 0, "workers", "0 or more", config.workers)
+    require(config.runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", config.runtime)
     require(0 <= config.stop < 1, "stop", "0 up to less than 1", config.stop)
-    _settle_game(config)
-    return config
+    require(config.max_replays >= 0, "max_replays", "0 or more", config.max_replays)
+    return settled(config)
 
 
-def _settle_game(config: MatchConfig) -> None:
-    """Fills in game, players and rules from the agents, and tries everything once."""
-    known = [found for text in (config.a, config.b) if (found := players.game_of(players.parse(text)))]
-    for found in known:
+def settled(config: MatchConfig) -> MatchConfig:
+    """The match with game, players and rules filled in from its agents, everything having been tried once."""
+    config = replace(config, a=players.pinned(config.a), b=players.pinned(config.b))
+    agents = [players.parse(text) for text in (config.a, config.b)]
+    trained = {player.text: found for player in agents if (found := players.game_of(player))}
+    free = not config.rules
+    for found in trained.values():
         config.game = config.game or found["game"]
         config.players = config.players or found["players"]
         config.rules = config.rules or found.get("rules", {})
@@ -99,77 +127,58 @@ def _settle_game(config: MatchConfig) -> None:
     config.rules = {"preset": config.rules} if isinstance(config.rules, str) else dict(config.rules)
     require(config.game in env.games(), "game", f"one of {', '.join(env.games())}", config.game)
     tables = env.make(config.game, 1, config.players, config.rules)
-    for text in (config.a, config.b):
-        player = players.parse(text)
+    for player in agents:
         if player.kind == "bot":
             tables.bot(player.what)
         players.build(player, config.game, config.players, batch=1)
+    if free:
+        _require_same_rules(tables, trained)
+    return config
+
+
+def _require_same_rules(tables: env.VecEnv, trained: dict[str, dict[str, Any]]) -> None:
+    """Networks that were trained for other rules than those of the match: only if the rules were asked for."""
+    for text, found in trained.items():
+        theirs = env.make(tables.game, 1, tables.num_players, found.get("rules", {})).rules
+        differing = [f"{name}={theirs[name]}" for name in theirs if theirs[name] != tables.rules[name]]
+        expected = ", ".join(f"{name}={tables.rules[name]}" for name in theirs if theirs[name] != tables.rules[name])
+        require(not differing, f"agent {text!r}, rules", f"{expected} as the other agent (or say rules=...)", differing)
 
 
 # ---- playing -----------------------------------------------------------------------------------------------------
 
-_agents: tuple[Any, Any] | None = None  # of this process
-
-
-def _start(config: MatchConfig) -> None:
-    global _agents
-    torch.set_num_threads(1)
-    made = [
-        players.build(players.parse(text), config.game, config.players, batch=config.batch)
-        for text in (config.a, config.b)
-    ]
-    _agents = made[0], made[1]
-
-
-def _play(config: MatchConfig, first: int, deals: int) -> Games:
-    assert _agents is not None
-    return paired_games(
-        *_agents,
-        deals,
-        game=config.game,
-        players=config.players,
-        rules=config.rules,
-        seed=config.seed,
-        first_deal=first,
-        batch=config.batch,
-    )
-
 
 def chunks(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
     """First deal and number of deals of each piece of work that is left."""
-    total, each = -(-config.games // config.players), max(1, config.batch // config.players)
-    for first in range(done, total, each):
-        yield first, min(each, total - first)
+    recorded = config.recorder.deals if config.recorder else 0
+    quick = only_bots(config.a, config.b) and not config.stop
+    first = done
+    while first < config.deals:
+        games = max(config.batch, _BOT_BATCH) if quick and first >= recorded else config.batch
+        deals = min(max(1, games // config.players), config.deals - first)
+        yield first, deals
+        first += deals
 
 
-def played(config: MatchConfig, done: int) -> Iterator[Games]:
-    """Plays what is left, in order, on all workers."""
-    work = list(chunks(config, done))
-    count = min(config.workers or os.cpu_count() or 1, len(work))
-    if count <= 1:
-        _start(config)
-        for first, deals in work:
-            yield _play(config, first, deals)
+def unrecorded(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
+    """Deals among those done whose replays are wanted and missing, as `chunks`."""
+    recorder = config.recorder
+    if recorder is None:
         return
-    with ProcessPoolExecutor(count, get_context("spawn"), _start, (config,)) as crew:
-        waiting: list[Future[Games]] = []
-        try:
-            for first, deals in work:
-                waiting.append(crew.submit(_play, config, first, deals))
-                if len(waiting) > count:
-                    yield waiting.pop(0).result()
-            while waiting:
-                yield waiting.pop(0).result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    seats = range(config.players)
+    each = max(1, config.batch // config.players)
+    for first in range(0, min(done, recorder.deals), each):
+        deals = min(each, done - first)
+        wanted = range(first, min(first + deals, recorder.deals))
+        if not all(recorder.path(deal, seat).exists() for deal in wanted for seat in seats):
+            yield first, deals
 
 
 # ---- results -----------------------------------------------------------------------------------------------------
 
 
-def report(config: MatchConfig, games: Games, seconds: float) -> dict[str, Any]:
-    """The figures of a match."""
+def report(config: MatchConfig, games: Games, seconds: float, fresh: int) -> dict[str, Any]:
+    """The figures of a match, of which `fresh` games have just been played in so many seconds."""
     n, points, fair = len(games), float(games.won.sum()), 1 / config.players
     best = games.won == 1
     interval = stats.wilson(points, n)
@@ -200,6 +209,7 @@ def report(config: MatchConfig, games: Games, seconds: float) -> dict[str, Any]:
         "mean_score_b": float(games.scores_b.mean()),
         "mean_decisions": float(games.decisions.mean()),
         "seconds": seconds,
+        "seconds_per_game": seconds / fresh if fresh else None,
     }
     names = env.make(config.game, 1, config.players, config.rules).stat_names
     turns = games.stats[:, names.index("turns")] if "turns" in names else games.decisions
@@ -230,7 +240,7 @@ def markdown(r: dict[str, Any]) -> str:
         "p (two-sided)": f"{r['p_value']:.2g}",
         "mean score": f"{r['mean_score_a']:.1f} against {r['mean_score_b']:.1f}",
         "mean turns, decisions": f"{r['mean_turns']:.1f}, {r['mean_decisions']:.1f}",
-        "seconds per game": f"{r['seconds'] / r['games']:.3g}",
+        "seconds per game": "-" if r["seconds_per_game"] is None else f"{r['seconds_per_game']:.3g}",
     }
     if "pairing_factor" in r and r["pairing_factor"] is not None:
         rows["paired deals"] = (
@@ -258,22 +268,28 @@ def write_csv(path: Path, config: MatchConfig, games: Games) -> None:
             writer.writerow([*row, int(games.truncated[i]), *games.stats[i]])
 
 
+# Settings that do not change what happens in a game.
+_NOT_OF_GAMES = ("games", "workers", "runtime", "address", "out", "stop", "margin", "replays", "max_replays")
+
+
 class Progressing:
     """Keeps what has been played beside `out`, so that a repeated command goes on."""
 
     def __init__(self, config: MatchConfig) -> None:
-        kept = {k: v for k, v in asdict(config).items() if k not in ("games", "workers", "out", "stop", "margin")}
+        kept = {k: v for k, v in asdict(config).items() if k not in _NOT_OF_GAMES}
         self.key = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
         self.path = Path(config.out).with_suffix(".partial.npz") if config.out else None
+        self.players = config.players
 
-    def load(self) -> list[Games]:
-        """What an earlier process with the same settings has played."""
+    def load(self, deals: int) -> list[Games]:
+        """What an earlier process with the same settings has played, at most so many deals: one series, or none."""
         if self.path is None or not self.path.exists():
             return []
         with np.load(self.path, allow_pickle=False) as saved:
             if str(saved["key"]) != self.key:
                 return []
-            return [Games(**{f.name: saved[f.name] for f in fields(Games)})]
+            games = Games(**{f.name: saved[f.name] for f in fields(Games)})
+        return [first_games(games, min(len(games), deals * self.players))]
 
     def save(self, games: Games) -> None:
         """Writes everything played so far."""
@@ -283,21 +299,36 @@ class Progressing:
             draft.replace(self.path)
 
 
-def play_match(config: MatchConfig, quiet: bool = False) -> tuple[dict[str, Any], Games]:
-    """Plays a match, or the rest of one; returns its figures and its games."""
+def play_match(config: MatchConfig, quiet: bool = False, crew: Crew | None = None) -> tuple[dict[str, Any], Games]:
+    """Plays a match, or the rest of one; returns its figures and its games.
+
+    Args:
+      quiet: show no progress.
+      crew: who plays; by default whoever the configuration asks for.
+    """
+    own = crew is None
+    crew = crew or make_crew([config.a, config.b], config.workers, config.runtime, config.address)
+    try:
+        return _play_match(config, quiet, crew)
+    finally:
+        if own:
+            crew.close()
+
+
+def _play_match(config: MatchConfig, quiet: bool, crew: Crew) -> tuple[dict[str, Any], Games]:
     started = time.perf_counter()
     store = Progressing(config)
     if store.path is not None:
         store.path.parent.mkdir(parents=True, exist_ok=True)
-    parts = store.load()
-    done = len(parts[0]) // config.players if parts else 0
-    total = -(-config.games // config.players) * config.players
-    if done * config.players > total:
-        parts, done = [_first(parts[0], total)], total // config.players
+    parts, total = store.load(config.deals), config.deals * config.players
+    before = len(parts[0]) if parts else 0
+    done = before // config.players
+    for _ in crew.play([config.piece(*chunk) for chunk in unrecorded(config, done)]):
+        pass  # played once more for its replays
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[state]}"), disable=quiet) as bar:
-        task = bar.add_task("games", total=total, completed=done * config.players, state="")
-        for part in played(config, done):
+        task = bar.add_task("games", total=total, completed=before, state="")
+        for part in crew.play([config.piece(*chunk) for chunk in chunks(config, done)]):
             parts = [joined([*parts, part])]
             store.save(parts[0])
             low, high = parts[0].wilson()
@@ -308,11 +339,14 @@ def play_match(config: MatchConfig, quiet: bool = False) -> tuple[dict[str, Any]
                 if stats.sequential_test(deals, 1 / config.players, config.margin, config.stop).decision != "continue":
                     break
     games = parts[0]
-    return report(config, games, time.perf_counter() - started), games
+    return report(config, games, time.perf_counter() - started, len(games) - before), games
 
 
-def _first(games: Games, count: int) -> Games:
-    return Games(**{name: array[:count] for name, array in vars(games).items()})
+def write(out: Path, config: MatchConfig, result: dict[str, Any], games: Games) -> None:
+    """The three files of a match."""
+    out.write_text(json.dumps(result, indent=1) + "\n")
+    out.with_suffix(".md").write_text(markdown(result))
+    write_csv(out.with_suffix(".csv"), config, games)
 
 
 def usage() -> str:
@@ -338,10 +372,10 @@ def main() -> None:
     print(markdown(result))
     if config.out:
         out = Path(config.out)
-        out.write_text(json.dumps(result, indent=1) + "\n")
-        out.with_suffix(".md").write_text(markdown(result))
-        write_csv(out.with_suffix(".csv"), config, games)
+        write(out, config, result, games)
         print(f"{out}, {out.with_suffix('.csv')}, {out.with_suffix('.md')}")
+    if config.recorder:
+        print(f"{config.recorder.deals * config.players} replays in {config.replays}")
 
 
 if __name__ == "__main__":

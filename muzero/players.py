@@ -80,6 +80,16 @@ def game_of(player: Player) -> dict[str, Any] | None:
     return {key: value for key, value in _weights(player).agent.items() if key in ("game", "players", "rules")}
 
 
+def pinned(text: str) -> str:
+    """The same agent, with the iteration of its checkpoint: a run's newest one may soon be another."""
+    player = parse(text)
+    if player.kind not in ("checkpoint", "policy") or "iteration" in player.options:
+        return text
+    if not (Path(player.what) / checkpoint.CHECKPOINTS).is_dir():
+        return text
+    return f"{text},iteration={_weights(player).agent['iteration']}"
+
+
 def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1, threads: int = 1) -> Agent:
     """Makes the agent, for a game.
 

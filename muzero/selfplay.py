@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import env
+from env.replay import Replay
 from muzero.config import Config, require
 from muzero.metrics import resident_megabytes
 from muzero.networks import Network
@@ -37,6 +38,7 @@ class Orders:
       simulations: per decision.
       temperature: of the choice among visits (puct).
       mixture: of opponents, for games that begin.
+      replays: games to keep as replays, of those that end.
     """
 
     version: int
@@ -45,6 +47,7 @@ class Orders:
     simulations: int
     temperature: float
     mixture: Mixture
+    replays: int = 0
 
 
 @dataclass
@@ -61,6 +64,7 @@ class Played:
       env_seconds: in the environment, bots included.
       clock: of the searches.
       megabytes: resident in the worker's process.
+      replays: of the first games that ended.
     """
 
     episodes: list[Episode] = field(default_factory=list)
@@ -72,6 +76,7 @@ class Played:
     env_seconds: float = 0.0
     clock: Clock = field(default_factory=Clock)
     megabytes: float = 0.0
+    replays: list[Replay] = field(default_factory=list)
 
 
 class Record:
@@ -173,6 +178,7 @@ class SelfPlay:
         self.started = 0  # games
         self.owner = np.full((count, game.players), SELF, np.int8)  # who sits where
         self.kind = np.full(count, SELF, np.int8)  # of opponent
+        self.deals = np.full(count, -1, np.int64)  # the number of each table's deal, -1 if it is not known
         self._planners: dict[tuple[bool, int], Planner] = {}
         self._idle = True  # no game has begun yet
 
@@ -226,6 +232,7 @@ class SelfPlay:
             kind = mixture.draw((seed, int(deal)))
             agent = int(deal) // self.workers % P  # the seat of the current network
             self.kind[row] = kind
+            self.deals[row] = deal
             self.owner[row] = kind
             self.owner[row, agent] = SELF
 
@@ -276,6 +283,7 @@ class SelfPlay:
         over = np.flatnonzero(tables.done)
         if len(over):
             self._collect(over, played)
+            self._keep_replays(over, orders.replays, played)
             self._begin(over, orders.mixture)
         played.env_seconds += perf_counter() - started
 
@@ -295,6 +303,18 @@ class SelfPlay:
             played.opponents.append(kind)
             played.points.append(float(best[agent] / best.sum()) if kind != SELF else 0.5)
 
+    def _keep_replays(self, over: NDArray[np.int64], most: int, played: Played) -> None:
+        """Of games that have just ended, the last in `played`, until there are enough."""
+        for row, episode in zip(over.tolist(), played.episodes[-len(over) :], strict=True):
+            if len(played.replays) < most and self.deals[row] >= 0:
+                played.replays.append(self._replay(row, episode))
+
+    def _replay(self, row: int, episode: Episode) -> Replay:
+        names = {SELF: "network", RIVAL: "past network"}
+        who = [names[o] if o < 0 else f"bot:{self.config.game.bots[o]}" for o in self.owner[row].tolist()]
+        moves = episode.action.tolist()
+        return Replay.of(self.tables, row, seed=self.config.seed, deal=int(self.deals[row]), agents=who, actions=moves)
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything of a worker but its weights, for a checkpoint."""
         blobs = [self.tables.save(row) for row in range(self.tables.num_envs)]
@@ -303,6 +323,7 @@ class SelfPlay:
             "tables": np.frombuffer(b"".join(blobs), np.uint8).reshape(len(blobs), -1).copy(),
             "owner": self.owner.copy(),
             "kind": self.kind.copy(),
+            "deals": self.deals.copy(),
             "started": np.array([self.started, self._idle]),
         }
 
@@ -314,6 +335,7 @@ class SelfPlay:
         for row, blob in enumerate(blobs):
             self.tables.load(row, blob.tobytes())
         self.owner, self.kind = state["owner"].astype(np.int8), state["kind"].astype(np.int8)
+        self.deals = state["deals"].astype(np.int64)
         self.started, self._idle = int(state["started"][0]), bool(state["started"][1])
 
 
@@ -340,7 +362,7 @@ class MixedSelfPlay:
         orders = replace(orders, episodes=-(-orders.episodes // len(self.parts)))
         results = [part.play(orders) for part in self.parts.values()]
         joined = Played()
-        for name in ("episodes", "opponents", "points"):
+        for name in ("episodes", "opponents", "points", "replays"):
             setattr(joined, name, [item for played in results for item in getattr(played, name)])
         for name in ("decisions", "steps", "seconds", "env_seconds"):
             setattr(joined, name, sum(getattr(played, name) for played in results))

@@ -184,10 +184,14 @@ class Trainer:
             simulations=int(scheduled(c.selfplay.simulations, self.iteration, c.search.simulations)),
             temperature=float(scheduled(c.selfplay.temperature, self.iteration, 1.0)),
             mixture=Mixture(c.selfplay.pool.share if rival else 0.0, self.curriculum.shares()),
+            replays=c.logging.replays,
         )
         self.runtime.request(orders, self.learner.playing_weights(), rival)
 
     def _take_in(self, played: list[Played]) -> None:
+        kept = [replay for part in played for replay in part.replays]
+        for number, replay in enumerate(kept):
+            replay.save(self.run.path / "replays" / f"{self.iteration + 1:06d}-{number}.json")
         for part in played:
             for episode, opponent, points in zip(part.episodes, part.opponents, part.points, strict=True):
                 self.replays[episode.num_players].add(episode)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -63,6 +65,30 @@ def test_the_first_agent_sits_in_each_seat_and_alone() -> None:
         records = tables.play([good if s == seat else bad for s in range(3)], DEALS)
         assert games.scores_a[seat::3].tolist() == records.scores[:, seat].tolist()
     assert games.win_rate > 0.6
+
+
+@pytest.mark.parametrize("game", env.games())
+@pytest.mark.parametrize("players", [2, 3])
+def test_games_inside_the_core_are_those_played_step_by_step(game: str, players: int) -> None:
+    """Bots with randomness of their own; a watcher makes the games go step by step."""
+    first, *others = [Bot(f"{name}(epsilon=0.2)") for name in list(env.make(game, 1, players).bots)[:3]]
+
+    def play(watch: Callable[[Situation], None] | None) -> list[Games]:
+        return against_each(first, others, 9, game=game, players=players, seed=SEED, first_deal=4, watch=watch)
+
+    for inside, stepped in zip(play(None), play(lambda situation: None), strict=True):
+        for name, array in vars(stepped).items():
+            assert getattr(inside, name).dtype == array.dtype, name
+            assert (getattr(inside, name) == array).all(), name
+
+
+def test_copies_of_a_bot_with_seeds_of_their_own_differ() -> None:
+    """Which the core cannot play by itself; with the same seed each deal is one game, seen from both seats."""
+    name = "greedy(epsilon=0.3)"
+    (same,) = against_each(Bot(name), [Bot(name)], 20, game="skyjo", rules=ROUND, seed=SEED)
+    assert (same.won.reshape(-1, 2).sum(1) == 1).all()
+    (other,) = against_each(Bot(name, seed=1), [Bot(name, seed=2)], 20, game="skyjo", rules=ROUND, seed=SEED)
+    assert (other.won.reshape(-1, 2).sum(1) != 1).any()
 
 
 def test_first_deal_and_seed_name_the_deals() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from env.replay import Replay, verify
 from muzero import checkpoint, players
 from muzero.agents import Bot, Policy, Searcher, Simulator
 from muzero.config import SearchConfig
@@ -127,7 +128,8 @@ def test_an_interrupted_match_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "match.json"
     _, whole = play_match(BOTS, quiet=True)
     play_match(replace(BOTS, games=20, out=str(out)), quiet=True)
-    assert list(chunks(BOTS, 10)) == [(10, 10), (20, 10)], "what is left after ten deals"
+    assert list(chunks(replace(BOTS, a="random"), 10)) == [(10, 10), (20, 10)], "what is left after ten deals"
+    assert list(chunks(BOTS, 10)) == [(10, 20)], "games of bots are quick"
     _, rest = play_match(replace(BOTS, out=str(out)), quiet=True)
     for name, array in vars(whole).items():
         assert (getattr(rest, name) == array).all(), name
@@ -135,6 +137,45 @@ def test_an_interrupted_match_goes_on(tmp_path: Path) -> None:
     assert (fewer.won == whole.won[:40]).all()
     _, other = play_match(replace(BOTS, seed=1, games=20, out=str(out)), quiet=True)
     assert (other.scores != whole.scores[:20]).any(), "another seed is another match"
+
+
+def test_replays_are_of_the_games_that_were_played(tmp_path: Path) -> None:
+    config = replace(BOTS, out=str(tmp_path / "match.json"), replays=str(tmp_path / "games"), max_replays=5)
+    _, games = play_match(config, quiet=True)
+    files = sorted((tmp_path / "games").iterdir())
+    assert [path.name for path in files] == [f"{deal:06d}-seat{seat}.json" for deal in range(3) for seat in (0, 1)]
+    for row, path in enumerate(files):
+        replay = Replay.read(path)
+        verify(replay)
+        assert replay.agents[games.seats[row]] == BOTS.a
+        assert replay.scores == games.scores[row].tolist()
+        assert (replay.deal, len(replay.actions)) == (games.deals[row], games.decisions[row])
+    _, without = play_match(BOTS, quiet=True)
+    assert (without.scores == games.scores).all(), "recording changes nothing"
+
+    written = files[3].read_bytes()
+    files[3].unlink()
+    play_match(config, quiet=True)
+    assert files[3].read_bytes() == written, "what is missing is made up for, whatever has been played"
+    assert len(list((tmp_path / "games").iterdir())) == 6
+
+
+def test_a_runs_newest_checkpoint_is_named(run: Path) -> None:
+    config = read_arguments([f"a=policy:{run}", "b=bot:naive"])
+    assert config.a == f"policy:{run},iteration=7", "so that a match cannot go on with another one"
+    place = run / checkpoint.CHECKPOINTS / "000007"
+    assert read_arguments([f"a=policy:{place}", "b=bot:naive"]).a == f"policy:{place}"
+
+
+def test_networks_of_other_rules_are_refused(run: Path, tmp_path: Path) -> None:
+    found = checkpoint.load_weights(run)
+    agent = {**found.agent, "rules": {"episode": "match", "target": 50}}
+    del agent["format"], agent["iteration"]
+    checkpoint.save(tmp_path, 3, tensors={"weights": found.weights}, arrays={}, state={}, agent=agent)
+    both = [f"a=policy:{run}", f"b=policy:{tmp_path}"]
+    with pytest.raises(ValueError, match=r"rules: expected episode=round, target=100 as the other agent.*target=50"):
+        read_arguments(both)
+    assert read_arguments([*both, "rules.target=80"]).rules == {"target": 80}, "unless they were asked for"
 
 
 def test_command_line(tmp_path: Path, run: Path) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import env
+from env.replay import verify
 from muzero.config import Config, GameConfig, LearnerConfig, SearchConfig, SelfPlayConfig
 from muzero.networks import Network, load_model_config
 from muzero.opponents import RIVAL, SELF, Mixture
@@ -260,10 +261,10 @@ def test_orders_are_obeyed() -> None:
 
 def test_moves_bound_a_call_instead_of_games() -> None:
     """However the steps are split over calls, the same games come of them."""
-    whole = Watched(settings()).play(replace(orders(1), moves=120))
+    whole = Watched(settings()).play(replace(orders(1), moves=240))
     worker = Watched(settings())
-    parts = [worker.play(replace(orders(50), moves=moves)) for moves in (1, 39, 80)]
-    assert [part.steps for part in parts] == [4, 39 * 4, 80 * 4]
+    parts = [worker.play(replace(orders(50), moves=moves)) for moves in (1, 39, 200)]
+    assert [part.steps for part in parts] == [4, 39 * 4, 200 * 4]
     assert parts[0].episodes == []
     together = [e.obs.tobytes() for part in parts for e in part.episodes]
     assert together == [e.obs.tobytes() for e in whole.episodes]
@@ -320,3 +321,33 @@ def same_episodes(ones: list[Episode], others: list[Episode]) -> None:
     for one, other in zip(ones, others, strict=True):
         for name, array in vars(one).items():
             np.testing.assert_array_equal(array, getattr(other, name), err_msg=name)
+
+
+def test_games_can_be_kept_as_replays() -> None:
+    """Those that end first, also of games that began before a checkpoint; they are the games that were played."""
+    config = settings(players=3)
+    worker = Watched(config)
+    played = worker.play(replace(orders(6), replays=4))
+    assert len(played.replays) == 4
+    for replay, episode, deal in zip(played.replays, played.episodes, worker.ended, strict=False):
+        verify(replay)
+        assert replay.actions == episode.action.tolist()
+        assert replay.ranks == episode.ranks.tolist()
+        assert replay.deal == deal
+    kinds = {name for replay in played.replays for name in replay.agents}
+    assert "network" in kinds
+    assert kinds <= {"network", "past network", *(f"bot:{name}" for name in BOTS)}
+    assert worker.play(orders(1)).replays == []
+
+    state = worker.state()
+    other = Watched(config)
+    other.load(state)
+    first = other.play(replace(orders(2), replays=2)).replays
+    for replay in first:
+        verify(replay)
+    del state["deals"]  # of a run that did not keep the numbers of its deals: such games cannot be dealt again
+    other.load(state)
+    later = other.play(replace(orders(12), replays=20)).replays
+    assert 0 < len(later) < 12
+    for replay in later:
+        verify(replay)

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_module
 
+from env.replay import Replay, verify
 from muzero import checkpoint, metrics, train
 from muzero.networks import Network, count_parameters
 from muzero.players import load_network, parse
@@ -195,6 +196,17 @@ def test_another_seed_gives_others(reference: Path, tmp_path: Path) -> None:
     other = Run(tmp_path, "seed=1", "train.iterations=1").done()
     first = (reference / metrics.METRICS).read_bytes().splitlines(keepends=True)[0]
     assert (other.path / metrics.METRICS).read_bytes() != first
+
+
+def test_self_played_games_are_kept_if_wanted(reference: Path, tmp_path: Path) -> None:
+    """Files that can be played again; what is learned does not depend on them, so that any run may begin to."""
+    path = Run(tmp_path, "logging.replays=1").done().path
+    assert same(result(path), result(reference))
+    assert not (reference / "replays").exists()
+    files = sorted((path / "replays").iterdir())
+    assert files[0].name == "000001-0.json"
+    for file in files:
+        verify(Replay.read(file))
 
 
 def test_a_finished_run_has_nothing_to_do(reference: Path) -> None:

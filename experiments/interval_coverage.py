@@ -1,0 +1,313 @@
+"""How honest the statistics of matches are, and what paired deals bring, measured on simulated and on played games.
+
+    python experiments/interval_coverage.py --out experiments/results/interval_coverage
+
+1. Coverage at a nominal 95 % of every interval of muzero.stats, for matches of 1,000 games (500 deals) whose truth is
+   known: games that are independent, games with draws, and the deals of real matches between bots, drawn with
+   replacement from a large sample, so that the two games of a deal hang together as they do in play.
+2. Two equal agents: 100 evaluations of 400 games each between two copies of a bot that differ only in their randomness.
+   Counts how often 0.5 is inside the interval, and how often a test at 0.05 finds a difference that is not there.
+3. Variance reduction: how many unpaired games the paired ones are worth, for several pairs of bots.
+4. How many games it takes to find a difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from rich.progress import track
+
+from muzero import stats, studies
+from muzero.agents import Bot
+from muzero.evaluate import Games, paired_games
+from muzero.stats import Interval
+from muzero.studies import Row
+
+Floats = NDArray[np.float64]
+Method = Callable[[Floats], Interval]
+
+PAIRS = (
+    ("greedy", "column_hunter"),
+    ("greedy", "greedy_value"),
+    ("column_hunter", "risk_aware"),
+    ("threshold", "naive"),
+    ("greedy", "threshold"),
+)
+EQUAL = "greedy(epsilon=0.05)"  # some of its decisions are random, so that copies with other seeds play differently
+METHODS: dict[str, Method] = {
+    "wilson": lambda games: _wilson(float(games.sum()), len(games)),
+    "clopper_pearson": lambda games: _clopper_pearson(float(games.sum()), len(games)),
+    "paired_bootstrap": lambda games: stats.paired_bootstrap(games, resamples=2000),
+    "sequential": lambda games: _sequential(games),
+}
+
+
+SLOW = ("sequential",)  # and far from 0.95: an eighth of the matches will do
+_wilson, _clopper_pearson = cache(stats.wilson), cache(stats.clopper_pearson)  # few results differ
+
+
+def _sequential(games: Floats) -> Interval:
+    found = stats.sequential_test(stats.deals_of(games).mean(1))
+    return Interval(found.mean, found.low, found.high, 0.95)
+
+
+# ---- 1. coverage -----------------------------------------------------------------------------------------------------
+
+
+def independent(rate: float, draws: float) -> Callable[[np.random.Generator, int], Floats]:
+    """Games that do not depend on each other: won with probability rate - draws / 2, drawn with probability draws."""
+
+    def sample(rng: np.random.Generator, games: int) -> Floats:
+        return rng.choice([1.0, 0.5, 0.0], games, p=[rate - draws / 2, draws, 1 - rate - draws / 2])
+
+    return sample
+
+
+def resampled(deals: Floats) -> Callable[[np.random.Generator, int], Floats]:
+    """Deals [D, 2] of a real match, drawn with replacement."""
+
+    def sample(rng: np.random.Generator, games: int) -> Floats:
+        return deals[rng.integers(len(deals), size=games // 2)].ravel()
+
+    return sample
+
+
+def coverage(
+    sample: Callable[[np.random.Generator, int], Floats], truth: float, games: int, matches: int, seed: int
+) -> dict[str, Row]:
+    """How often each interval has the true win rate in it (for Elo: the true difference, which is the same event)."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, list[tuple[bool, float]]] = {name: [] for name in METHODS}
+    for number in range(matches):
+        match = sample(rng, games)
+        for name, method in METHODS.items():
+            if name not in SLOW or number % 8 == 0:
+                interval = method(match)
+                found[name].append((interval.low <= truth <= interval.high, interval.high - interval.low))
+    means = {name: np.mean(pairs, 0).tolist() for name, pairs in found.items()}
+    return {
+        name: {"coverage": means[name][0], "width": means[name][1], "matches": len(found[name])} for name in METHODS
+    }
+
+
+def ladder_coverage(games: int, matches: int, seed: int) -> Row:
+    """Elo intervals of four players of known strength who play a round robin."""
+    rng, names = np.random.default_rng(seed), ["a", "b", "c", "d"]
+    elos = np.array([0.0, 50.0, 120.0, -80.0])
+    chance = np.vectorize(stats.rate_of_elo)(elos[:, None] - elos)
+    hit, difference = 0, 0
+    for _ in range(matches):
+        points = np.zeros((4, 4))
+        for i in range(4):
+            for j in range(i):
+                points[i, j] = rng.binomial(games, chance[i, j])
+                points[j, i] = games - points[i, j]
+        found = stats.ladder(names, points, "a")
+        truth = dict(zip(names, elos, strict=True))
+        hit += sum(r.low <= truth[r.name] <= r.high for r in found.ratings if r.name != "a")
+        pair = found.difference("c", "d")
+        difference += pair.low <= 200.0 <= pair.high
+    return {"ratings": hit / (3 * matches), "difference": difference / matches}
+
+
+# ---- 2. equal agents -------------------------------------------------------------------------------------------------
+
+
+def equal_agents(evaluations: int, games: int, seed: int) -> Row:
+    """Many evaluations of two copies of a bot."""
+    a, b = Bot(EQUAL, seed=1), Bot(EQUAL, seed=2)
+    deals = evaluations * games // 2
+    played = paired_games(a, b, deals, game="skyjo", seed=seed, batch=8192, threads=os.cpu_count() or 1)
+    inside = {"wilson": 0, "paired_bootstrap": 0}
+    found = 0
+    for won in played.won.reshape(evaluations, games):
+        for name in inside:
+            interval = METHODS[name](won)
+            inside[name] += interval.low <= 0.5 <= interval.high
+        found += stats.binomial_test(float(won.sum()), games).p_value < 0.05
+    rate = stats.wilson(float(played.won.sum()), len(played))
+    return {
+        "agent": EQUAL,
+        "evaluations": evaluations,
+        "games": games,
+        "inside": inside,
+        "false_alarms": found,
+        "win_rate": rate.estimate,
+        "wilson_low": rate.low,
+        "wilson_high": rate.high,
+        "pairing_factor": stats.variance_reduction(played.won).factor,
+    }
+
+
+# ---- 3. variance reduction -------------------------------------------------------------------------------------------
+
+
+def play(a: str, b: str, deals: int, episode: str, seed: int) -> Games:
+    """A long match of two bots."""
+    rules = {"preset": "official", "episode": episode}
+    threads = os.cpu_count() or 1
+    return paired_games(Bot(a), Bot(b), deals, game="skyjo", rules=rules, seed=seed, batch=8192, threads=threads)
+
+
+def reduction(a: str, b: str, episode: str, games: Games) -> Row:
+    """What pairing brought, for the win rate and for the score difference."""
+    won = stats.variance_reduction(games.won)
+    score = stats.variance_reduction(games.scores_b - games.scores_a)
+    return {
+        "a": a,
+        "b": b,
+        "episode": episode,
+        "games": len(games),
+        "win_rate": games.win_rate,
+        "factor": won.factor,
+        "correlation": won.correlation,
+        "score_factor": score.factor,
+        "score_correlation": score.correlation,
+    }
+
+
+# ---- 4. how many games -----------------------------------------------------------------------------------------------
+
+
+def sizes() -> list[Row]:
+    """Games for a test at 0.05 with power 0.8: two win rates against a common opponent, and one head-to-head."""
+    rows = []
+    for rate in (0.51, 0.52, 0.53, 0.55, 0.6, 0.65, 0.75):
+        two, one = stats.sample_size(rate, 0.5), stats.sample_size_of_match(rate)
+        rows.append({"rate": rate, "per_arm": two.per_arm, "total": two.total, "match": one.total})
+    return rows
+
+
+# ---- the study -------------------------------------------------------------------------------------------------------
+
+
+def study(options: argparse.Namespace, command: str) -> None:
+    """Simulates, plays and writes."""
+    matches, games, seed = options.matches, options.games, options.seed
+    played = {
+        (a, b, episode): play(a, b, options.deals, episode, seed)
+        for a, b in track(PAIRS, "matches of bots")
+        for episode in ("match", "round")
+    }
+    truths = [("independent", f"rate {p}, no draws", independent(p, 0), p) for p in (0.5, 0.55, 0.65, 0.75, 0.9)]
+    truths += [("independent", "rate 0.55, 10 % drawn", independent(0.55, 0.1), 0.55)]
+    for a, b in PAIRS[:3]:
+        deals = stats.deals_of(played[a, b, "match"].won)
+        truths += [("paired deals", f"{a} - {b}, matches", resampled(deals), float(deals.mean()))]
+    rows = [
+        {"kind": kind, "games": name, "truth": truth, "intervals": coverage(sample, truth, games, matches, seed)}
+        for kind, name, sample, truth in track(truths, "coverage")
+    ]
+    result: Row = {
+        "command": command,
+        "games": games,
+        "matches": matches,
+        "error": float(1.96 * np.sqrt(0.95 * 0.05 / matches)),
+        "coverage": rows,
+        "ladder": ladder_coverage(games, matches, seed),
+        "equal_agents": equal_agents(options.evaluations, options.evaluation_games, seed),
+        "variance_reduction": [reduction(*key, found) for key, found in played.items()],
+        "sample_sizes": sizes(),
+    }
+    studies.write_study(options.out, "interval_coverage", result, markdown(result, command), plot(result))
+
+
+def markdown(result: Row, command: str) -> str:
+    """The study as a page."""
+    lines = ["# Intervals, equal agents, paired deals", "", f"    {command}", ""]
+    lines += [f"## Coverage at a nominal 95 %, matches of {result['games']:,} games", ""]
+    lines += [
+        f"{result['matches']:,} matches per row: a coverage of 0.95 is measured to +- {result['error']:.3f}. The Elo"
+    ]
+    lines += ["interval covers exactly when Wilson's does. In brackets: mean width.", ""]
+    cells = [
+        [
+            f"{row['kind']}: {row['games']}",
+            f"{row['truth']:.3f}",
+            *(f"{row['intervals'][m]['coverage']:.3f} ({row['intervals'][m]['width']:.3f})" for m in METHODS),
+        ]
+        for row in result["coverage"]
+    ]
+    lines += studies.table(["games", "true rate", *METHODS], cells)
+    ladder = result["ladder"]
+    lines += ["", f"Ladder of four players: ratings {ladder['ratings']:.3f}, a difference {ladder['difference']:.3f}."]
+    e = result["equal_agents"]
+    lines += [
+        "",
+        "## Two equal agents",
+        "",
+        f"{e['evaluations']} evaluations of {e['games']} games, `{e['agent']}` against itself:",
+    ]
+    lines += [f"0.5 is in Wilson's interval {e['inside']['wilson']} times and in the paired one"]
+    lines += [
+        f"{e['inside']['paired_bootstrap']} times; p < 0.05 {e['false_alarms']} times. Over all: {studies.rate(e)}."
+    ]
+    lines += ["", "## Variance reduction of paired deals", ""]
+    lines += ["How many games with deals of their own would be as precise as one game of a pair.", ""]
+    cells = [
+        [
+            f"{row['a']} - {row['b']}",
+            row["episode"],
+            row["games"],
+            f"{row['win_rate']:.3f}",
+            f"{row['factor']:.2f}",
+            f"{row['correlation']:+.2f}",
+            f"{row['score_factor']:.2f}",
+            f"{row['score_correlation']:+.2f}",
+        ]
+        for row in result["variance_reduction"]
+    ]
+    titles = ["pair", "episode", "games", "win rate", "win rate: factor", "correlation", "score: factor", "correlation"]
+    lines += [*studies.table(titles, cells), "", "## How many games (alpha 0.05 two-sided, power 0.8, unpaired)", ""]
+    lines += ["Against 0.5: two agents that each play a common opponent, and one head-to-head match.", ""]
+    cells = [
+        [f"{row['rate']:.2f}", *(f"{row[k]:,}" for k in ("per_arm", "total", "match"))]
+        for row in result["sample_sizes"]
+    ]
+    lines += studies.table(["rate", "common opponent: per arm", "in all", "head-to-head"], cells)
+    return "\n".join(lines) + "\n"
+
+
+def plot(result: Row) -> Figure:
+    """Coverage of every interval, and the factors of pairing."""
+    figure = Figure(figsize=(12, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    rows = result["coverage"]
+    for number, name in enumerate(METHODS):
+        values = [row["intervals"][name]["coverage"] for row in rows]
+        left.plot(values, [y + 0.12 * number for y in range(len(rows))], "o", label=name)
+    left.axvspan(0.94, 0.965, color="green", alpha=0.1)
+    left.axvline(0.95, color="gray", linestyle="--", linewidth=1)
+    left.set(yticks=range(len(rows)), xlabel="coverage", title=f"Nominal 95 %, {result['games']:,} games")
+    left.set_yticklabels([row["games"] for row in rows], fontsize="small")
+    left.legend(fontsize="small")
+    pairs = result["variance_reduction"]
+    places = np.arange(len(pairs))
+    right.barh(places - 0.2, [row["factor"] for row in pairs], 0.4, label="win rate")
+    right.barh(places + 0.2, [row["score_factor"] for row in pairs], 0.4, label="score difference")
+    right.axvline(1, color="gray", linestyle="--", linewidth=1)
+    right.set(yticks=places, xlabel="unpaired games that a paired one is worth", title="Paired deals")
+    right.set_yticklabels([f"{row['a']} - {row['b']}, {row['episode']}" for row in pairs], fontsize="small")
+    right.legend(fontsize="small")
+    return figure
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the study."""
+    parser = studies.make_parser(__doc__, "of each simulated match, an even number")
+    parser.add_argument("--matches", type=int, default=4000, help="simulated per row (default: 4000)")
+    parser.add_argument("--deals", type=int, default=10_000, help="of each pair of bots (default: 10000)")
+    parser.add_argument("--evaluations", type=int, default=100, help="of two equal agents (default: 100)")
+    parser.add_argument("--evaluation-games", type=int, default=400, help="of each of them (default: 400)")
+    return studies.run_study(parser, study, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,381 @@
+"""What can be read linearly from the latents of trained networks: Figure 8 of the SkyNet paper, with its ceiling.
+
+    python experiments/latent_probes.py --runs runs/baseline-0 runs/belief-0 --games 150 --out results/latent_probes
+
+Every run's network, without search and at temperature 1, plays an equal share of the games in all seats, and every
+network is probed on all positions: what differs is the representation, not the data. Representations: the latent,
+and, with ego conditioning, the same after it (the player to move as the ego). Positions are seen from the mover's seat,
+so the embeddings that are added there are the same everywhere, and what differs between the two is the LayerNorm.
+
+    face_down_cards       of the mover               opponent_hidden_sum    face-down cards of the others
+    deck_size             cards in the draw pile     own_hidden_sum         face-down cards of the mover
+    visible_sum           face-up cards of the mover true_score_advantage   mean sum of the others - own, all cards
+    game_winner           the mover's share of the win
+
+Probes are ridge regressions with 5-fold cross-validation grouped by game, so that no game is on both sides; the penalty
+is chosen on one of the training folds. R2 is the mean over folds. The exact posterior mean (face-down cards are uniform
+draws from the cards nobody has seen) predicts hidden sums as well as anything that sees what the player sees: its R2
+is the ceiling. A second probe, a linear softmax, predicts the distribution of a face-down card; its KL divergence from
+the exact belief stands beside that of a constant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from rich.progress import track
+
+import env
+from muzero import players, studies
+from muzero.agents import Policy, Situation
+from muzero.config import require
+from muzero.networks import Network
+from muzero.spec import GameSpec
+from muzero.studies import Row, Run
+
+PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
+GAME = "skyjo"  # the features are of its cards
+OBSERVABLE = ("face_down_cards", "deck_size", "visible_sum", "game_winner")
+HIDDEN = ("opponent_hidden_sum", "own_hidden_sum", "true_score_advantage")
+FEATURES = OBSERVABLE + HIDDEN
+FOLDS = 5
+PENALTIES = 10.0 ** np.arange(-1, 7)
+SOFTMAX_PENALTIES = (1e-4, 1e-2, 1.0)
+VALUES = np.arange(-2, 13)  # of cards; a card's code is its value + 3
+ZERO = 3  # code of a card worth 0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Decisions of many games.
+
+    Attributes:
+      obs: [N, W] as the mover saw them.
+      game: [N] number of each one's game.
+      features: [N, 7].
+      expected: [N, 7] exact posterior means; NaN for the winner.
+      belief: [N, 15] exact distribution of a face-down card's value; NaN where there is no such card.
+    """
+
+    obs: NDArray[np.int16]
+    game: NDArray[np.int64]
+    features: Floats
+    expected: Floats
+    belief: Floats
+
+
+# ---- positions -------------------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Features of positions, from observations and from the cards that they hide."""
+
+    def __init__(self, tables: env.VecEnv) -> None:
+        groups = {group.name: group for group in GameSpec.of_tables(tables).groups}
+        board, overall = groups["board"], groups["global"]
+        self.players = tables.num_players
+        self.board = slice(board.offset, board.offset + board.count * len(board.fields))
+        self.shape = (self.players, board.count // self.players, len(board.fields))
+        self.visibility, self.value = board.fields.index("visibility"), board.fields.index("value")
+        self.deck = overall.offset + overall.fields.index("deck_size")
+
+    def read(self, tables: env.VecEnv, rows: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """Features, posterior means and beliefs at some tables; the winner is filled in later."""
+        obs, mover = tables.obs[rows], tables.to_play[rows].astype(np.int64)
+        board = obs[:, self.board].reshape(-1, *self.shape).astype(np.int64)
+        down, up = board[..., self.visibility] == 0, board[..., self.visibility] == 1  # (N, P, cells)
+        truth = np.array([tables.inspect(row)["boards"] for row in rows.tolist()]).reshape(down.shape)
+        seats = (mover[:, None] + np.arange(self.players)) % self.players  # in the order of the observation
+        cards = truth[np.arange(len(rows))[:, None], seats] - ZERO
+        counts = tables.unseen_counts(tables.to_play)[rows, 0].astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            belief = np.where(down.any((1, 2))[:, None], counts / counts.sum(1, keepdims=True), np.nan)
+        mean = np.nan_to_num(belief @ VALUES)
+        visible = (cards * up).sum(2)
+        deck = obs[:, self.deck]
+        actual = self._features(down.sum(2), deck, visible, (cards * down).sum(2))
+        expected = self._features(down.sum(2), deck, visible, down.sum(2) * mean[:, None])
+        return actual, expected, belief
+
+    def _features(self, down: Any, deck: Any, visible: Any, hidden: Any) -> Floats:
+        """From counts and sums [N, P], the mover first."""
+        total = visible + hidden
+        advantage = total[:, 1:].mean(1) - total[:, 0]
+        winner = np.full(len(down), np.nan)
+        columns = (down[:, 0], deck, visible[:, 0], winner, hidden[:, 1:].sum(1), hidden[:, 0], advantage)
+        return np.stack([np.asarray(column, np.float64) for column in columns], 1)
+
+
+def gather(networks: Sequence[Network], games: int, rules: dict[str, Any], seed: int) -> Positions:
+    """Plays the games and reads every decision."""
+    seats = networks[0].num_players
+    tables = env.make(GAME, games, seats, rules, seed, auto_reset=False)
+    reader, owner = Reader(tables), np.arange(games) % len(networks)
+    agents = [Policy(network, temperature=1.0) for network in networks]
+    parts: list[tuple[NDArray[Any], ...]] = []
+    while not tables.done.all():
+        rows = np.flatnonzero(~tables.done)
+        parts.append((tables.obs[rows], rows, tables.to_play[rows].astype(np.int64), *reader.read(tables, rows)))
+        actions = np.full(games, env.SKIP, np.int64)
+        for number, agent in enumerate(agents):
+            mine = rows[owner[rows] == number]
+            if len(mine):
+                actions[mine] = agent.act(Situation.at(tables, mine, seed))
+        tables.step(actions)
+    obs, game, mover, features, expected, belief = (np.concatenate(column) for column in zip(*parts, strict=True))
+    best = tables.ranks == 1
+    features[:, FEATURES.index("game_winner")] = (best / best.sum(1, keepdims=True))[game, mover]
+    return Positions(obs, game, features, expected, belief)
+
+
+@torch.inference_mode()
+def representations(network: Network, obs: NDArray[np.int16]) -> dict[str, Floats]:
+    """Latents [N, L] of a network, by name."""
+    found: dict[str, list[torch.Tensor]] = {}
+    device = next(network.parameters()).device
+    for part in torch.from_numpy(obs).split(4096):
+        latent = network.represent(part.to(device))
+        found.setdefault("latent", []).append(latent.float().cpu())
+        if network.config.ego:
+            slots, rest = network.trunk.split(latent)
+            first = network.seats[:1]
+            conditioned = network.condition(rest, first[None], first, network.num_players)[:, 0]
+            found.setdefault("conditioned", []).append(torch.cat([slots.flatten(1), conditioned], 1).float().cpu())
+    return {name: torch.cat(parts).double().numpy() for name, parts in found.items()}
+
+
+# ---- probes ----------------------------------------------------------------------------------------------------------
+
+
+def folds_of(game: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """[N] the fold of each position; all positions of a game are in one."""
+    games = int(game.max()) + 1
+    require(games >= FOLDS, "--games", f"{FOLDS} or more, one for each fold", games)
+    fold = np.empty(games, np.int64)
+    fold[np.random.default_rng(seed).permutation(games)] = np.arange(games) % FOLDS
+    return fold[game]
+
+
+class Ridge:
+    """Ridge regressions of several targets for any penalties, from one decomposition."""
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self.mean, self.scale = x.mean(0), x.std(0)
+        self.scale[self.scale < 1e-9] = 1.0
+        self.center = y.mean(0)
+        z = (x - self.mean) / self.scale
+        values, self.vectors = np.linalg.eigh(z.T @ z)
+        self.values = values.clip(min=0)
+        self.moment = self.vectors.T @ (z.T @ (y - self.center))
+
+    def predict(self, x: Floats, penalty: Any) -> Floats:
+        """x [N, L], a penalty for all targets or for each -> [N, targets]"""
+        weights = self.vectors @ (self.moment / (self.values[:, None] + penalty))
+        return np.asarray((x - self.mean) / self.scale @ weights + self.center)
+
+
+def r_squared(y: Floats, predicted: Floats) -> Floats:
+    """[N, targets] -> [targets]; NaN for a target that does not vary."""
+    rest, total = ((y - predicted) ** 2).sum(0), ((y - y.mean(0)) ** 2).sum(0)
+    return np.where(total > 0, 1 - rest / np.where(total > 0, total, 1), np.nan)
+
+
+def probe(x: Floats, y: Floats, fold: NDArray[np.int64]) -> Floats:
+    """R2 [folds, targets] of cross-validated ridge regressions."""
+    scores = []
+    for test in range(FOLDS):
+        check = (test + 1) % FOLDS
+        train, valid = (fold != test) & (fold != check), fold == check
+        inner = Ridge(x[train], y[train])
+        errors = [((inner.predict(x[valid], penalty) - y[valid]) ** 2).sum(0) for penalty in PENALTIES]
+        best = PENALTIES[np.argmin(errors, 0)]
+        held = fold == test
+        scores.append(r_squared(y[held], Ridge(x[~held], y[~held]).predict(x[held], best)))
+    return np.array(scores)
+
+
+def card_probe(x: Floats, belief: Floats, fold: NDArray[np.int64]) -> tuple[float, float]:
+    """Mean KL divergence from the exact belief of a cross-validated linear softmax, and of a constant."""
+    known = ~np.isnan(belief).any(1)
+    x, belief, fold = x[known], belief[known], fold[known]
+    ours, constant = [], []
+    for test in range(FOLDS):
+        train, held, check = fold != test, fold == test, fold == (test + 1) % FOLDS
+        mean, scale = x[train].mean(0), x[train].std(0)
+        scale[scale < 1e-9] = 1.0
+        z, q = torch.from_numpy((x - mean) / scale).float(), torch.from_numpy(belief).float()
+
+        def divergence(model: torch.nn.Linear, rows: NDArray[np.bool_], z: torch.Tensor = z) -> Floats:
+            return _divergence(belief[rows], model(z[rows]).log_softmax(1).double().numpy())
+
+        inner = train & ~check
+        tried = [divergence(_fit_softmax(z[inner], q[inner], weight), check).mean() for weight in SOFTMAX_PENALTIES]
+        best = SOFTMAX_PENALTIES[int(np.argmin(tried))]
+        ours.append(divergence(_fit_softmax(z[train], q[train], best), held))
+        constant.append(_divergence(belief[held], np.log(belief[train].mean(0, keepdims=True) + 1e-12)))
+    return float(np.concatenate(ours).mean()), float(np.concatenate(constant).mean())
+
+
+def _fit_softmax(x: torch.Tensor, q: torch.Tensor, penalty: float) -> torch.nn.Linear:
+    """Minimises cross entropy and the penalty by L-BFGS."""
+    model = torch.nn.Linear(x.shape[1], q.shape[1])
+    torch.nn.init.zeros_(model.weight)
+    torch.nn.init.zeros_(model.bias)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=60, line_search_fn="strong_wolfe")
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x), q) + penalty * model.weight.square().sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    return model.requires_grad_(False)
+
+
+def _divergence(q: Floats, log_p: Floats) -> Floats:
+    """KL(q || p), [N], in nats."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(q > 0, q * (np.log(q) - log_p), 0.0).sum(1))
+
+
+# ---- the study -------------------------------------------------------------------------------------------------------
+
+
+def summarize(probes: Sequence[Row]) -> list[Row]:
+    """By variant and representation, means over runs."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in probes:
+        groups.setdefault((row["variant"], row["representation"]), []).append(row)
+    return [
+        {
+            "variant": variant,
+            "representation": name,
+            "r2": {f: studies.over_seeds([row["r2"][f] for row in found]) for f in FEATURES},
+            "card_kl": studies.over_seeds([row["card_kl"] for row in found]),
+        }
+        for (variant, name), found in groups.items()
+    ]
+
+
+def markdown(result: Row, command: str) -> str:
+    """The study as a page."""
+    ceiling, rows = result["ceiling"], result["rows"]
+    names = [f"{row['variant']}, {row['representation']}" for row in rows]
+    lines = ["# What can be read from the latents", "", f"    {command}", ""]
+    lines += [f"{result['positions']:,} decisions of {result['games']} games; ridge, {FOLDS} folds grouped by game."]
+    lines += [
+        "R2, mean over runs (with Student's 95 % interval if there are several); the ceiling is the R2 of the exact"
+    ]
+    lines += ["posterior mean.", ""]
+    cells = [
+        [f, *(studies.seeds(row["r2"][f]) for row in rows), "-" if ceiling[f] is None else f"{ceiling[f]:.3f}"]
+        for f in FEATURES
+    ]
+    lines += [*studies.table(["feature", *names, "ceiling"], cells), ""]
+    lines += [
+        "KL divergence (nats) of a linear softmax probe for the value of a face-down card from the exact belief:",
+        "",
+    ]
+    texts = [[name, studies.seeds(row["card_kl"], ".4f")] for name, row in zip(names, rows, strict=True)]
+    lines += studies.table(["representation", "KL"], [*texts, ["a constant", f"{result['card_kl_constant']:.4f}"]])
+    published = json.loads(PUBLISHED.read_text())["figure_8_probes_r2"]["rows"]
+    texts = [[f, *("-" if v is None else f"{v:.3f}" for v in values)] for f, *values in published]
+    lines += ["", "Published (what the paper's text says of its Figure 8):", ""]
+    lines += studies.table(["feature", "baseline", "belief, ego-conditioned"], texts)
+    return "\n".join(lines) + "\n"
+
+
+def plot(result: Row) -> Figure:
+    """Figure 8: bars by feature, with the ceiling."""
+    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    axes = figure.subplots()
+    rows, places = result["rows"], np.arange(len(FEATURES))
+    width = 0.8 / len(rows)
+    for number, row in enumerate(rows):
+        heights = [row["r2"][f]["mean"] for f in FEATURES]
+        axes.bar(
+            places + (number + 0.5) * width - 0.4, heights, width, label=f"{row['variant']}, {row['representation']}"
+        )
+    for place, feature in enumerate(FEATURES):
+        if result["ceiling"][feature] is not None:
+            label = "exact posterior mean" if not place else None
+            axes.hlines(result["ceiling"][feature], place - 0.42, place + 0.42, color="black", linewidth=2, label=label)
+    axes.axvline(len(OBSERVABLE) - 0.5, color="gray", linestyle="--")
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set(xticks=places, ylabel=f"R2, {FOLDS}-fold, grouped by game", title="Linear probes")
+    axes.set_xticklabels([feature.replace("_", "\n") for feature in FEATURES])
+    axes.legend(fontsize="small")
+    return figure
+
+
+def load(run: Run, iterations: Sequence[int] | None) -> tuple[int, Network]:
+    """The network of a run's chosen or newest checkpoint."""
+    iteration = studies.iterations_of([run], iterations)[-1]
+    text = f"policy:{run.path},iteration={iteration}"
+    return iteration, players.load_network(players.parse(text), run.game, run.players)[0]
+
+
+def study(options: argparse.Namespace, command: str) -> None:
+    """Plays, probes and writes."""
+    runs = studies.read_runs(options.runs)
+    studies.same_players(runs)
+    require(runs[0].game == GAME, str(runs[0].path), f"a run of {GAME}, whose cards the features are of", runs[0].game)
+    loaded = [load(run, options.iterations) for run in runs]
+    rules = players.game_of(players.parse(f"policy:{runs[0].path}")) or {}
+    positions = gather([network for _, network in loaded], options.games, rules.get("rules", {}), options.seed)
+    fold = folds_of(positions.game, options.seed)
+    probes = []
+    for run, (iteration, network) in zip(track(runs, "probing", console=None), loaded, strict=True):
+        for name, x in representations(network, positions.obs).items():
+            scores = probe(x, positions.features, fold)
+            divergence, constant = card_probe(x, positions.belief, fold)
+            probes.append(
+                {
+                    "run": str(run.path),
+                    "variant": run.variant,
+                    "iteration": iteration,
+                    "representation": name,
+                    "r2": dict(zip(FEATURES, np.nanmean(scores, 0).tolist(), strict=True)),
+                    "r2_by_fold": dict(zip(FEATURES, scores.T.tolist(), strict=True)),
+                    "card_kl": divergence,
+                }
+            )
+    each = [r_squared(positions.features[fold == k], positions.expected[fold == k]) for k in range(FOLDS)]
+    ceiling = {
+        f: None if np.isnan(value) else float(value) for f, value in zip(FEATURES, np.mean(each, 0), strict=True)
+    }
+    result = {
+        "command": command,
+        "games": options.games,
+        "positions": len(positions.obs),
+        "ceiling": ceiling,
+        "card_kl_constant": constant,
+        "rows": summarize(probes),
+        "probes": probes,
+    }
+    studies.write_study(options.out, "latent_probes", result, markdown(result, command), plot(result))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the study."""
+    parser = studies.make_parser(__doc__, "to take positions from")
+    parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
+    parser.add_argument("--iterations", nargs="+", type=int, metavar="I", help="(default: each run's newest)")
+    return studies.run_study(parser, study, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""More than two players: one agent against n - 1 hand-written players, in every seat.
+
+    python experiments/players.py --runs runs/belief-3p runs/belief-4p --games 1000 --out results/players
+
+A run is trained for one number of players; runs for different numbers may be given together. Every deal is played once
+with the agent in each seat, all other seats taken by the same bot. The fair share of n players is 1 / n, so the
+plot shows win rates as multiples of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from muzero import studies
+from muzero.studies import Meeting, Row
+
+
+def meetings(options: argparse.Namespace) -> list[Meeting]:
+    """Every run against every bot."""
+    found = []
+    for run in studies.read_runs(options.runs):
+        iteration = studies.iterations_of([run], options.iterations)[-1]
+        agent = run.agent(iteration, simulations=options.simulations)
+        for bot in options.bots or run.bots:
+            labels = {"run": str(run.path), "variant": run.variant, "iteration": iteration, "bot": bot}
+            found.append(Meeting(f"{run.label}--{iteration:06d}--{bot}", agent, f"bot:{bot}", run.players, labels))
+    return found
+
+
+def combine(rows: Sequence[Row]) -> list[Row]:
+    """By number of players and variant, bots and runs pooled, and the mean over runs."""
+    groups: dict[tuple[int, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["players"], row["variant"]), []).append(row)
+    lines = []
+    for (players, variant), found in sorted(groups.items()):
+        by_run: dict[str, list[float]] = {}
+        for row in found:
+            by_run.setdefault(row["run"], []).append(row["win_rate"])
+        over = studies.over_seeds([sum(rates) / len(rates) for rates in by_run.values()])
+        lines.append({"players": players, "variant": variant, **studies.pooled(found), "over_runs": over})
+    return lines
+
+
+def markdown(result: Row, command: str) -> str:
+    """The study as a page."""
+    lines = ["# More than two players", "", f"    {command}", ""]
+    lines += [
+        "One agent against n - 1 bots of a kind, in every seat of every deal. Win rates have 95 % Wilson intervals,"
+    ]
+    lines += ["means over runs Student's.", ""]
+    titles = ["players", "variant", "games", "win rate", "fair share", "times fair", "mean over runs"]
+    cells = [
+        [
+            row["players"],
+            row["variant"],
+            row["games"],
+            studies.rate(row),
+            f"{row['fair_share']:.3f}",
+            f"{row['win_rate'] / row['fair_share']:.2f}",
+            studies.seeds(row["over_runs"]),
+        ]
+        for row in result["rows"]
+    ]
+    lines += [*studies.table(titles, cells), "", "By run and bot:", ""]
+    cells = [
+        [
+            f"`{row['run']}`",
+            row["players"],
+            row["iteration"],
+            row["bot"],
+            row["games"],
+            studies.rate(row),
+            f"{row['p_value']:.2g}",
+        ]
+        for row in result["matches"]
+    ]
+    lines += studies.table(["run", "players", "iteration", "bot", "games", "win rate", "p (fair share)"], cells)
+    return "\n".join(lines) + "\n"
+
+
+def plot(result: Row) -> Figure:
+    """Win rates as multiples of the fair share, by number of players."""
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for number, variant in enumerate(dict.fromkeys(row["variant"] for row in result["rows"])):
+        rows = [row for row in result["rows"] if row["variant"] == variant]
+        x = [row["players"] + 0.06 * number for row in rows]
+        rate, low, high = (
+            [row[key] * row["players"] for row in rows] for key in ("win_rate", "wilson_low", "wilson_high")
+        )
+        reach = [
+            [r - end for r, end in zip(rate, low, strict=True)],
+            [end - r for r, end in zip(rate, high, strict=True)],
+        ]
+        axes.errorbar(x, rate, yerr=reach, marker="o", capsize=3, label=variant)
+    axes.axhline(1, color="gray", linestyle="--", linewidth=1)
+    axes.set(xlabel="players", ylabel="win rate / fair share", title="One agent against n - 1 bots, 95 % Wilson")
+    axes.set_xticks(sorted({row["players"] for row in result["rows"]}))
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    return figure
+
+
+def study(options: argparse.Namespace, command: str) -> None:
+    """Plays and writes."""
+    rows = studies.play_meetings(meetings(options), options)
+    result = {"command": command, "rows": combine(rows), "matches": rows}
+    studies.write_study(options.out, "players", result, markdown(result, command), plot(result))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the study."""
+    parser = studies.make_parser(__doc__, "per run and bot, rounded up to whole deals")
+    parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
+    parser.add_argument("--iterations", nargs="+", type=int, metavar="I", help="(default: each run's newest)")
+    parser.add_argument("--bots", nargs="+", metavar="BOT", help="(default: the run's curriculum)")
+    studies.add_match_options(parser)
+    return studies.run_study(parser, study, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

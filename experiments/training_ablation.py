@@ -1,0 +1,113 @@
+"""Which part of belief awareness helps: a round robin of the variants, which the SkyNet paper leaves as future work.
+
+    python experiments/training_ablation.py --runs runs/baseline-* runs/belief-* runs/ego_only-* runs/heads_only-* \\
+        --games 1000 --out results/training_ablation
+
+Runs are grouped by variant: baseline, belief (ego conditioning, winner and rank heads), ego_only, heads_only. The i-th
+run of a variant meets the i-th of every other (--all-pairs: every run every other), at the newest iteration that all of
+them have. The Elo ladder is of variants, all their runs pooled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from itertools import combinations, product
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from muzero import ladder, studies
+from muzero.config import require
+from muzero.studies import Meeting, Row, Run
+
+
+def meetings(runs: Sequence[Run], iteration: int, options: argparse.Namespace) -> list[Meeting]:
+    """All matches between runs of different variants."""
+    groups = studies.variants(runs)
+    require(len(groups) >= 2, "--runs", "runs of two variants or more", ", ".join(groups))
+    found = []
+    for first, second in combinations(groups, 2):
+        if not options.all_pairs:
+            sizes = len(groups[first]), len(groups[second])
+            require(sizes[0] == sizes[1], f"{first} and {second}", "as many runs (or --all-pairs)", sizes)
+        pairs = product if options.all_pairs else zip
+        for a, b in pairs(groups[first], groups[second]):
+            agents = (run.agent(iteration, simulations=options.simulations) for run in (a, b))
+            labels = {"kinds": [first, second], "pair": [str(a.path), str(b.path)], "iteration": iteration}
+            found.append(Meeting(f"{a.label}--{b.label}--{iteration:06d}", *agents, a.players, labels))
+    return found
+
+
+def combine(rows: Sequence[Row]) -> list[Row]:
+    """By pair of variants, all matches pooled and the mean over pairs of runs; named as `ladder.rate` wants it."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["kinds"][0], row["kinds"][1]), []).append(row)
+    return [
+        {
+            "a": first,
+            "b": second,
+            "game": found[0]["game"],
+            "pairs": len(found),
+            **studies.pooled(found),
+            "over_pairs": studies.over_pairs(found),
+        }
+        for (first, second), found in groups.items()
+    ]
+
+
+def markdown(result: Row, command: str) -> str:
+    """The study as a page."""
+    lines = ["# Which part of belief awareness helps", "", f"    {command}", ""]
+    lines += [
+        f"Iteration {result['iteration']}. Wilson intervals and Elo are about these networks, the mean over pairs of"
+    ]
+    lines += ["runs (Student's interval) about new seeds.", ""]
+    ratings = [
+        [r["name"], f"{r['elo']:+.0f}", f"[{r['low']:+.0f}, {r['high']:+.0f}]", f"{r['points']:g} of {r['games']:g}"]
+        for r in result["ratings"]
+    ]
+    lines += [*studies.table(["variant", "Elo", "95 %", "points"], ratings), ""]
+    cells = [
+        [
+            f"{row['a']} against {row['b']}",
+            row["pairs"],
+            row["games"],
+            studies.rate(row),
+            studies.seeds(row["over_pairs"]),
+        ]
+        for row in result["pairings"]
+    ]
+    lines += studies.table(["", "pairs", "games", "win rate", "mean over pairs"], cells)
+    return "\n".join(lines) + "\n"
+
+
+def study(options: argparse.Namespace, command: str) -> None:
+    """Plays and writes."""
+    runs = studies.read_runs(options.runs)
+    studies.same_players(runs)
+    require(runs[0].players == 2, "--runs", "runs for two players, so that a ladder makes sense", runs[0].players)
+    iteration = studies.iterations_of(runs, [options.iteration] if options.iteration is not None else None)[-1]
+    matches = studies.play_meetings(meetings(runs, iteration, options), options)
+    rows, names = combine(matches), list(studies.variants(runs))
+    found = ladder.rate(rows, names, "baseline" if "baseline" in names else names[0])
+    figure: Figure = ladder.plot(found, rows)
+    result: Row = {"command": command, "iteration": iteration, "anchor": found.anchor}
+    result |= {"ratings": [vars(rating) for rating in found.ratings], "pairings": rows, "matches": matches}
+    studies.write_study(options.out, "training_ablation", result, markdown(result, command), figure)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the study."""
+    parser = studies.make_parser(__doc__)
+    parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
+    parser.add_argument("--iteration", type=int, metavar="I", help="(default: the newest that all have)")
+    parser.add_argument("--all-pairs", action="store_true", help="every run meets every run of the other variants")
+    studies.add_match_options(parser)
+    return studies.run_study(parser, study, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

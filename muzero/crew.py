@@ -1,0 +1,200 @@
+"""Who plays the games of matches: this process, several of this machine, or Ray's, here or on a cluster.
+
+A match is cut into pieces, and whoever plays a piece, the games are the same. A worker keeps the agents that it has
+built, so that one crew can play many matches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing import get_context
+from typing import Any, Protocol
+
+import torch
+
+from muzero import players
+from muzero.agents import Agent
+from muzero.config import require
+from muzero.evaluate import Games, Recorder, paired_games
+
+RUNTIMES = ("local", "ray")
+_AGENTS_KEPT = 4  # per process; each has an arena of hidden states
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some deals of a match.
+
+    Attributes:
+      a, b: agents, see `muzero.players`.
+      game, players, rules, seed: of the match.
+      batch: games in lockstep.
+      first, deals: the first deal's number, and how many.
+      recorder: keeps games as replays.
+    """
+
+    a: str
+    b: str
+    game: str
+    players: int
+    rules: Any
+    seed: int
+    batch: int
+    first: int
+    deals: int
+    recorder: Recorder | None = None
+
+
+@lru_cache(_AGENTS_KEPT)
+def _agent(text: str, game: str, seats: int, rules: str, batch: int) -> Agent:
+    """Rules are in the key because a simulator keeps tables."""
+    return players.build(players.parse(text), game, seats, batch=batch)
+
+
+def play_piece(piece: Piece, threads: int = 1) -> Games:
+    """Plays it in this process; `threads` are for hand-written players, who need no network."""
+    torch.set_num_threads(1)  # networks run one to a core
+    a, b = (_agent(text, piece.game, piece.players, repr(piece.rules), piece.batch) for text in (piece.a, piece.b))
+    return paired_games(
+        a,
+        b,
+        piece.deals,
+        game=piece.game,
+        players=piece.players,
+        rules=piece.rules,
+        seed=piece.seed,
+        first_deal=piece.first,
+        batch=piece.batch,
+        threads=threads,
+        recorder=piece.recorder,
+    )
+
+
+class Crew(Protocol):
+    """Plays pieces."""
+
+    def play(self, work: Sequence[Piece]) -> Iterator[Games]:
+        """The games of each piece, in order; not all are started at once, so that a match can stop early."""
+        ...
+
+    def close(self) -> None:
+        """Lets the workers go."""
+        ...
+
+
+class Alone:
+    """This process."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
+
+    def play(self, work: Sequence[Piece]) -> Iterator[Games]:
+        """See `Crew`."""
+        for piece in work:
+            yield play_piece(piece, self.threads)
+
+    def close(self) -> None:
+        """See `Crew`."""
+
+
+class Processes:
+    """Processes of this machine."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._pool = ProcessPoolExecutor(count, get_context("spawn"))
+
+    def play(self, work: Sequence[Piece]) -> Iterator[Games]:
+        """See `Crew`."""
+        waiting: list[Future[Games]] = []
+        try:
+            yield from _in_order(
+                work, self.count + 1, waiting, lambda piece: self._pool.submit(play_piece, piece), Future.result
+            )
+        except BrokenProcessPool:
+            raise RuntimeError("a process that played games has died (out of memory?)") from None
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def close(self) -> None:
+        """See `Crew`."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+class Ray:
+    """Ray tasks, one core each, and a share of a GPU if there are any."""
+
+    def __init__(self, count: int, address: str = "") -> None:
+        import ray
+
+        self.count, self._ray, self._started_here = count, ray, not ray.is_initialized()
+        if self._started_here:
+            settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
+            if address:
+                settings["address"] = address
+            else:
+                settings |= {"num_cpus": count, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+            ray.init(**settings)
+        gpus = ray.cluster_resources().get("GPU", 0) / count  # type: ignore[no-untyped-call]
+        self._play = ray.remote(num_cpus=1, num_gpus=min(1.0, gpus))(play_piece)
+
+    def play(self, work: Sequence[Piece]) -> Iterator[Games]:
+        """See `Crew`."""
+        waiting: list[Any] = []
+        try:
+            yield from _in_order(work, self.count + 1, waiting, self._play.remote, self._ray.get)
+        finally:
+            for reference in waiting:
+                self._ray.cancel(reference)
+
+    def close(self) -> None:
+        """See `Crew`."""
+        if self._started_here:
+            self._ray.shutdown()
+
+
+def _in_order(
+    work: Sequence[Piece],
+    at_once: int,
+    waiting: list[Any],
+    start: Callable[[Piece], Any],
+    result: Callable[[Any], Games],
+) -> Iterator[Games]:
+    """Keeps so many pieces under way, and `waiting` up to date."""
+    for piece in work:
+        waiting.append(start(piece))
+        if len(waiting) >= at_once:
+            yield result(waiting.pop(0))
+    while waiting:
+        yield result(waiting.pop(0))
+
+
+def only_bots(*agents: str) -> bool:
+    """Whether all are hand-written: their games are played inside the core, by threads."""
+    return all(players.parse(agent).kind == "bot" for agent in agents)
+
+
+def make_crew(agents: Sequence[str], workers: int = 0, runtime: str = "local", address: str = "") -> Crew:
+    """Whoever suits the agents.
+
+    Args:
+      agents: all that will play.
+      workers: processes, tasks or threads; 0 for one per core.
+      runtime: one of `RUNTIMES`.
+      address: of a Ray cluster; "" starts one here.
+    """
+    require(workers >= 0, "workers", "0 or more", workers)
+    require(runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", runtime)
+    require(runtime == "ray" or not address, "address", "none without runtime=ray", address)
+    count = workers or os.cpu_count() or 1
+    if runtime == "ray":
+        return Ray(count, address)
+    if only_bots(*agents):
+        return Alone(threads=count)
+    return Processes(count) if count > 1 else Alone()

@@ -1,0 +1,247 @@
+"""A round robin of agents on paired deals, and an Elo ladder of them.
+
+    python -m muzero.ladder agents=[AGENT,AGENT,...] [games=1000] [key=value ...]
+
+Everybody plays everybody, each deal twice with the seats swapped. Agents are named as for python -m muzero.evaluate,
+whose help lists them; options may follow an agent as usual: agents=[checkpoint:runs/x,simulations=64,bot:greedy].
+Every pairing is kept beside the results: a repeated command goes on where it was stopped, and one with more agents or
+games plays what is new. Two players; with more there is no single opponent to be rated against.
+
+Keys:
+{keys}
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from muzero import match, players, stats
+from muzero.config import require
+from muzero.crew import Crew, make_crew
+from muzero.match import MatchConfig
+from muzero.series import play_all
+
+Row = dict[str, Any]
+
+HELP = {
+    "agents": "two or more, in brackets, with commas between them",
+    "games": "per pairing, rounded up to whole deals",
+    "anchor": "the agent whose Elo is 0; by default the first",
+    "prior": "drawn games added to every pairing, which keep ratings finite",
+    "out": "directory for ladder.json, .csv (a row per pairing), .md, .png, and games/ (every game)",
+    **{key: match.HELP[key] for key in ("game", "rules", "seed", "batch", "workers", "runtime", "address")},
+}
+
+
+@dataclass
+class LadderConfig:
+    """Settings of a ladder; `HELP` explains them."""
+
+    agents: list[str] = field(default_factory=list)
+    games: int = 1000
+    anchor: str = ""
+    prior: float = 1.0
+    out: str = "ladder"
+    game: str = ""
+    rules: Any = field(default_factory=dict)
+    seed: int = 0
+    batch: int = 256
+    workers: int = 0
+    runtime: str = "local"
+    address: str = ""
+
+
+def read_arguments(arguments: Sequence[str]) -> LadderConfig:
+    """A checked configuration from key=value arguments."""
+    for argument in arguments:
+        require("=" in argument, f"argument {argument!r}", f"key=value with one of {', '.join(HELP)}", argument)
+    try:
+        given = OmegaConf.from_dotlist(list(arguments))
+        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(LadderConfig), given))
+    except OmegaConfBaseException as error:
+        raise ValueError(f"{str(error).splitlines()[0]}; keys are {', '.join(HELP)}") from None
+    assert isinstance(config, LadderConfig)
+    require(config.games >= 1, "games", "1 or more", config.games)
+    require(config.batch >= 1, "batch", "1 or more", config.batch)
+    config.agents = [players.pinned(text) for text in whole_agents(config.agents)]
+    good = len(config.agents) >= 2 and len(set(config.agents)) == len(config.agents)
+    require(good, "agents", "two or more that differ", config.agents)
+    config.anchor = players.pinned(config.anchor) if config.anchor else config.agents[0]
+    require(config.anchor in config.agents, "anchor", f"one of {', '.join(config.agents)}", config.anchor)
+    return config
+
+
+def whole_agents(pieces: Sequence[str]) -> list[str]:
+    """Agents with their options, from a list that was cut at every comma."""
+    agents: list[str] = []
+    for piece in pieces:
+        kind = piece.partition("=")[0]
+        if ":" in kind or kind == "random" or not agents:
+            agents.append(piece)
+        else:
+            agents[-1] += f",{piece}"
+    return agents
+
+
+def pairing(config: LadderConfig, a: str, b: str) -> MatchConfig:
+    """The match of two agents; its file has a name of its own, whoever else is in the ladder."""
+    name = hashlib.sha256(f"{a}\n{b}".encode()).hexdigest()[:12]
+    shared = {key: getattr(config, key) for key in ("games", "game", "rules", "seed", "batch")}
+    out = str(Path(config.out) / "games" / f"{name}.json")
+    return match.settled(MatchConfig(a=a, b=b, players=2, out=out, **shared))
+
+
+def play(config: LadderConfig, crew: Crew | None = None, quiet: bool = False) -> list[Row]:
+    """Plays every pairing, or what is left of it; their figures, as of `match.report`."""
+    matches = [
+        pairing(config, a, b) for a, b in combinations(config.agents, 2)
+    ]  # all are checked before the first game
+    own = crew is None
+    crew = crew or make_crew(config.agents, config.workers, config.runtime, config.address)
+    rows = []
+    try:
+        for one, result, games in play_all(matches, crew, quiet):
+            match.write(Path(one.out), one, result, games)
+            rows.append(result)
+    finally:
+        if own:
+            crew.close()
+    return rows
+
+
+def rate(rows: Sequence[Row], agents: Sequence[str], anchor: str, prior: float = 1.0) -> stats.Ladder:
+    """The ladder of pairings."""
+    points = np.zeros((len(agents), len(agents)))
+    for row in rows:
+        i, j = agents.index(row["a"]), agents.index(row["b"])
+        points[i, j] += row["points"]
+        points[j, i] += row["games"] - row["points"]
+    return stats.ladder(agents, points, anchor, prior)
+
+
+def win_rates(rows: Sequence[Row], order: Sequence[str]) -> NDArray[np.float64]:
+    """[P, P] of the row's agent against the column's, NaN where they did not meet."""
+    rates = np.full((len(order), len(order)), np.nan)
+    for row in rows:
+        i, j = order.index(row["a"]), order.index(row["b"])
+        rates[i, j], rates[j, i] = row["win_rate"], 1 - row["win_rate"]
+    return rates
+
+
+def markdown(found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
+    """The ladder as a page."""
+    order = [rating.name for rating in found.ratings]
+    rates = win_rates(rows, order)
+    games = sorted({row["games"] for row in rows})
+    each = f"{games[0]:,}" if len(games) == 1 else f"{games[0]:,} to {games[-1]:,}"
+    lines = [
+        "# Ladder",
+        "",
+        f"    {command}",
+        "",
+        f"{rows[0]['game']}, {each} games per pairing, every deal twice with the seats swapped. Elo by Bradley-Terry;",
+        f"95 % intervals of the difference to `{found.anchor}`, which take games as independent.",
+        "",
+        "| | agent | Elo | 95 % | points | games |",
+        "|--:|---|--:|:-:|--:|--:|",
+    ]
+    for number, r in enumerate(found.ratings, 1):
+        interval = "-" if r.name == found.anchor else f"[{r.low:+.0f}, {r.high:+.0f}]"
+        lines.append(f"| {number} | `{r.name}` | {r.elo:+.0f} | {interval} | {r.points:g} | {r.games:g} |")
+    if found.separated:
+        lines += ["", "Somebody won or lost everything: ratings across that gap depend on the prior."]
+    lines += ["", "Win rate of the row against the column:", ""]
+    lines += ["| | " + " | ".join(str(n) for n in range(1, len(order) + 1)) + " |", "|---|" + "--:|" * len(order)]
+    for number, (name, line) in enumerate(zip(order, rates, strict=True), 1):
+        cells = ["" if np.isnan(value) else f"{value:.3f}" for value in line]
+        lines.append(f"| {number} `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def plot(found: stats.Ladder, rows: Sequence[Row]) -> Figure:
+    """Ratings with their intervals, and the matrix of win rates."""
+    order = [rating.name for rating in found.ratings]
+    rates, size = win_rates(rows, order), len(order)
+    figure = Figure(figsize=(7 + 0.5 * size, 2.5 + 0.4 * size), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[3, 1 + 0.5 * size])
+    elo = np.array([[r.elo, r.elo - r.low, r.high - r.elo] for r in found.ratings]).T
+    left.errorbar(elo[0], range(size), xerr=elo[1:], fmt="o", capsize=3)
+    left.set(yticks=range(size), yticklabels=order, xlabel=f"Elo (0: {found.anchor}), 95 %", ylim=(size - 0.5, -0.5))
+    left.grid(axis="x", alpha=0.3)
+    right.imshow(rates, cmap="RdYlGn", vmin=0, vmax=1, aspect="auto", alpha=0.7)
+    right.set(xticks=range(size), yticks=range(size), title="row against column, % won")
+    right.set_xticklabels([str(n) for n in range(1, size + 1)])
+    right.set_yticklabels([str(n) for n in range(1, size + 1)])
+    for (i, j), value in np.ndenumerate(rates):
+        if not np.isnan(value):
+            right.text(j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize="small")
+    return figure
+
+
+def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
+    """The four files; returns the page."""
+    page = markdown(found, rows, command)
+    out.mkdir(parents=True, exist_ok=True)
+    ratings = [{**asdict(rating), "rank": number} for number, rating in enumerate(found.ratings, 1)]
+    content = {
+        "command": command,
+        "anchor": found.anchor,
+        "separated": found.separated,
+        "ratings": ratings,
+        "pairings": rows,
+        "names": found.names,
+        "covariance": found.covariance.tolist(),
+    }
+    (out / "ladder.json").write_text(json.dumps(content, indent=1) + "\n")
+    (out / "ladder.md").write_text(page)
+    with (out / "ladder.csv").open("w", newline="") as file:
+        names = "a b games wins draws losses truncated points win_rate wilson_low wilson_high mean_score_a mean_score_b"
+        writer = csv.DictWriter(file, names.split(), extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    plot(found, rows).savefig(out / "ladder.png", dpi=120)
+    return page
+
+
+def usage() -> str:
+    """The help text."""
+    defaults = asdict(LadderConfig())
+    keys = "\n".join(f"    {name}={defaults[name] or ''}".ljust(20) + f" {text}" for name, text in HELP.items())
+    return (__doc__ or "").format(keys=keys)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `python -m muzero.ladder`; returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if not arguments or {"-h", "--help"} & set(arguments):
+        print(usage())
+        return 0
+    try:
+        config = read_arguments(arguments)
+        rows = play(config)
+        found = rate(rows, config.agents, config.anchor, config.prior)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    command = f"python -m muzero.ladder 'agents=[{','.join(config.agents)}]' games={config.games} seed={config.seed}"
+    print(write(Path(config.out), found, rows, command))
+    print(f"ladder.json, ladder.csv, ladder.md and ladder.png are in {config.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,292 @@
+"""What the scripts in experiments/ share: runs and their checkpoints, matches one by one, pooled figures, files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from omegaconf import OmegaConf
+from scipy.stats import t as student
+
+from muzero import checkpoint, stats
+from muzero.config import require
+from muzero.crew import make_crew
+from muzero.match import MatchConfig, settled
+from muzero.series import play_all
+
+Row = dict[str, Any]
+
+# ---- runs ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory.
+
+    Attributes:
+      path: as it was given.
+      variant, seed: of its configuration.
+      game, players: what its network was trained for.
+      ego: whether its network has ego conditioning.
+      bots: the curriculum's.
+      iterations: of its checkpoints.
+    """
+
+    path: Path
+    variant: str
+    seed: int
+    game: str
+    players: int
+    ego: bool
+    bots: tuple[str, ...]
+    iterations: tuple[int, ...]
+
+    @staticmethod
+    def read(path: Path) -> Run:
+        """Reads a run directory; an error names what is missing."""
+        agent = checkpoint.load_weights(path).agent
+        require((path / checkpoint.CONFIG).is_file(), str(path), "a run directory", f"no {checkpoint.CONFIG}")
+        config: Any = OmegaConf.to_container(OmegaConf.load(path / checkpoint.CONFIG))
+        return Run(
+            path,
+            agent["variant"],
+            int(config["seed"]),
+            agent["game"],
+            agent["players"],
+            bool(agent["model"]["ego"]),
+            tuple(config["game"]["bots"]),
+            tuple(int(place.name) for place in checkpoint.checkpoints(path)),
+        )
+
+    @property
+    def label(self) -> str:
+        """For file names."""
+        return re.sub(r"[^\w.-]+", "_", str(self.path)).strip("_")
+
+    def agent(self, iteration: int, **options: Any) -> str:
+        """Its checkpoint as an agent with search; options that are None are left out."""
+        given = {"iteration": iteration, **options}
+        return f"checkpoint:{self.path}" + "".join(f",{k}={v}" for k, v in given.items() if v is not None)
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """All that were named, each once, of one game."""
+    places = [path.resolve() for path in paths]
+    for path, place in zip(paths, places, strict=True):
+        require(places.count(place) == 1, str(path), "different runs", "the same one twice")
+    runs = [Run.read(path) for path in paths]
+    for run in runs:
+        require(run.game == runs[0].game, str(run.path), f"a run of {runs[0].game}, as {runs[0].path}", run.game)
+    return runs
+
+
+def same_players(runs: Sequence[Run]) -> None:
+    """Refuses runs for different numbers of players, who cannot meet."""
+    for run in runs:
+        expected = f"{runs[0].players} players, as {runs[0].path}"
+        require(run.players == runs[0].players, str(run.path), expected, run.players)
+
+
+def iterations_of(runs: Sequence[Run], wanted: Sequence[int] | None) -> list[int]:
+    """Those of which all runs have a checkpoint; if some were named, these, and a run without one is an error."""
+    for iteration in wanted or ():
+        for run in runs:
+            have = f"a checkpoint of iteration {iteration}"
+            require(iteration in run.iterations, str(run.path), have, f"those of {list(run.iterations)}")
+    shared = sorted(set.intersection(*(set(run.iterations) for run in runs)))
+    require(bool(shared), " and ".join(str(run.path) for run in runs), "a checkpoint of the same iteration", "none")
+    return list(wanted) if wanted else shared
+
+
+def variants(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """Runs by variant, in the order in which variants first appear."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.variant, []).append(run)
+    return groups
+
+
+# ---- matches ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A match of an experiment.
+
+    Attributes:
+      name: of its file.
+      a, b: agents.
+      players: at the table.
+      labels: what the experiment wants to find in the file beside the figures.
+    """
+
+    name: str
+    a: str
+    b: str
+    players: int
+    labels: Mapping[str, Any]
+
+
+def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> list[Row]:
+    """Plays what is not yet in DIR/parts, one file per match; all are checked before the first game."""
+    parts = options.out / "parts"
+    parts.mkdir(parents=True, exist_ok=True)
+    configs: dict[str, MatchConfig] = {}
+    rows: dict[str, Row] = {}
+    for meeting in meetings:
+        path = parts / f"{meeting.name}.json"
+        games = -(-options.games // meeting.players) * meeting.players
+        known = json.loads(path.read_text()) if path.exists() else {}
+        wanted = {"a": meeting.a, "b": meeting.b, "seed": options.seed, "games": games}
+        if all(known.get(key) == value for key, value in wanted.items()):
+            rows[meeting.name] = known
+            continue
+        config = MatchConfig(a=meeting.a, b=meeting.b, players=meeting.players, games=games, seed=options.seed)
+        config.batch, config.out = options.batch, str(path)
+        configs[meeting.name] = settled(config)
+    if not configs:
+        return [rows[meeting.name] for meeting in meetings]
+    labels = {meeting.name: meeting.labels for meeting in meetings}
+    agents = [text for config in configs.values() for text in (config.a, config.b)]
+    crew = make_crew(agents, options.workers, options.runtime, options.address)
+    try:
+        names = iter(configs)
+        for config, result, _ in play_all(list(configs.values()), crew):
+            name = next(names)
+            rows[name] = {**labels[name], **result}
+            write_whole(Path(config.out), json.dumps(rows[name], indent=1) + "\n")
+    finally:
+        crew.close()
+    return [rows[meeting.name] for meeting in meetings]
+
+
+def read_parts(out: Path) -> list[Row]:
+    """Every match in DIR/parts."""
+    rows = [json.loads(path.read_text()) for path in sorted((out / "parts").glob("*.json"))]
+    require(bool(rows), str(out / "parts"), "at least one match", "none")
+    return rows
+
+
+def pooled(rows: Sequence[Row]) -> Row:
+    """Matches as one: counts added up, with intervals that take games as independent and the agents as given."""
+    counts = ("games", "wins", "draws", "losses", "truncated", "points")
+    total: Row = {name: sum(row[name] for row in rows) for name in counts}
+    seats = {row["players"] for row in rows}
+    require(len(seats) == 1, "players", "the same number in all matches", sorted(seats))
+    fair = 1 / seats.pop()
+    interval = stats.wilson(total["points"], total["games"])
+    total |= {"win_rate": interval.estimate, "wilson_low": interval.low, "wilson_high": interval.high}
+    total |= {"fair_share": fair, "p_value": stats.binomial_test(total["points"], total["games"], fair).p_value}
+    if fair == 0.5:
+        rating = stats.elo(total["points"], total["games"])
+        bounds = {"elo": rating.estimate, "elo_low": rating.low, "elo_high": rating.high}
+        total |= {name: value if math.isfinite(value) else None for name, value in bounds.items()}
+    for name in ("mean_score_a", "mean_score_b", "mean_turns", "mean_decisions"):
+        total[name] = float(np.average([row[name] for row in rows], weights=[row["games"] for row in rows]))
+    return total
+
+
+def over_seeds(values: Sequence[float]) -> Row:
+    """Mean over independent runs (or pairs of runs) with Student's 95 % interval, which is about new seeds."""
+    mean, count = float(np.mean(values)), len(values)
+    if count < 2:
+        return {"mean": mean, "low": None, "high": None, "n": count}
+    reach = float(student.ppf(0.975, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
+    return {"mean": mean, "low": mean - reach, "high": mean + reach, "n": count}
+
+
+def over_pairs(rows: Sequence[Row]) -> Row:
+    """Mean win rate over matches between runs; no interval if a run is in several, which are then no sample."""
+    found = over_seeds([row["win_rate"] for row in rows])
+    taking_part = [run for row in rows for run in row["pair"]]
+    return found if len(set(taking_part)) == len(taking_part) else {**found, "low": None, "high": None}
+
+
+# ---- text and files --------------------------------------------------------------------------------------------------
+
+
+def rate(row: Row) -> str:
+    """A win rate with its Wilson interval."""
+    return f"{row['win_rate']:.3f} [{row['wilson_low']:.3f}, {row['wilson_high']:.3f}]"
+
+
+def seeds(found: Row, form: str = ".3f") -> str:
+    """A mean over seeds with its interval."""
+    if found["low"] is None:
+        return f"{found['mean']:{form}} (n = {found['n']})"
+    return f"{found['mean']:{form}} [{found['low']:{form}}, {found['high']:{form}}] (n = {found['n']})"
+
+
+def signed(number: float | None) -> str:
+    """An Elo difference; a dash where it is infinite."""
+    return "-" if number is None else f"{number:+.0f}"
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Lines of a Markdown table; the first column is text."""
+    marks = [":--", *["--:"] * (len(titles) - 1)]
+    return [f"| {' | '.join(str(cell) for cell in cells)} |" for cells in (titles, marks, *rows)]
+
+
+def write_whole(path: Path, text: str) -> None:
+    """So that nobody ever reads half of it: jobs of an array may write the same file."""
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(text)
+    draft.replace(path)
+
+
+def write_study(out: Path, name: str, result: Row, page: str, figure: Figure) -> None:
+    """JSON, Markdown and the plot of an experiment."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(out / f"{name}.json", json.dumps(result, indent=1) + "\n")
+    write_whole(out / f"{name}.md", page)
+    draft = out / f".{name}.draft.png"
+    figure.savefig(draft, dpi=120)
+    draft.replace(out / f"{name}.png")
+    print(page)
+    print(f"{name}.json, {name}.md and {name}.png are in {out}")
+
+
+# ---- command lines ---------------------------------------------------------------------------------------------------
+
+
+def make_parser(doc: str | None, games: str = "per match, rounded up to whole deals") -> argparse.ArgumentParser:
+    """With the options that all experiments have."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", type=int, default=1000, help=f"{games} (default: 1000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the deals (default: 0)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
+    return parser
+
+
+def add_match_options(parser: argparse.ArgumentParser) -> None:
+    """How matches are played, and by whom."""
+    parser.add_argument("--simulations", type=int, help="per decision (default: as the network was trained)")
+    parser.add_argument("--batch", type=int, default=256, help="games in lockstep, per worker (default: 256)")
+    parser.add_argument("--workers", type=int, default=0, help="processes (default: one per core)")
+    parser.add_argument("--runtime", default="local", choices=("local", "ray"), help="who runs them (default: local)")
+    parser.add_argument("--address", default="", help="of a Ray cluster (default: one is started here)")
+
+
+def run_study(parser: argparse.ArgumentParser, study: Callable[..., None], argv: Sequence[str] | None) -> int:
+    """Parses, runs `study(options, command)` and returns the exit code; bad input is one line, not a traceback."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    options = parser.parse_args(arguments)
+    try:
+        require(options.games >= 1, "--games", "1 or more", options.games)
+        script = Path(sys.modules[study.__module__].__file__ or "").name
+        study(options, shlex.join(["python", f"experiments/{script}", *arguments]))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,315 @@
+"""muzero.studies and the experiments that read runs: what they write, and figures worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+import env
+from experiments import head_to_head, interval_coverage, latent_probes
+from muzero import checkpoint, stats, studies
+from muzero.config import SearchConfig
+from muzero.networks import Network, load_model_config
+from muzero.spec import GameSpec
+
+SHORT = {"preset": "official", "episode": "round", "max_decisions": 60}  # untrained networks dawdle
+
+
+def make_run(path: Path, variant: str, seed: int = 0, players: int = 2, iterations: tuple[int, ...] = (2, 4)) -> Path:
+    """A run directory of untrained networks."""
+    model = load_model_config("tiny", variant)
+    agent = {"game": "skyjo", "players": players, "variant": variant, "model": asdict(model), "rules": SHORT}
+    agent["search"] = asdict(SearchConfig(simulations=2, max_considered=2))
+    for iteration in iterations:
+        torch.manual_seed(100 * seed + iteration)
+        network = Network(GameSpec.of("skyjo", players), model)
+        weights = {name: p.detach() for name, p in network.named_parameters()}
+        checkpoint.save(path, iteration, tensors={"weights": weights}, arrays={}, state={}, agent=agent)
+    config = {"seed": seed, "variant": variant, "game": {"players": players, "bots": ["random", "naive"]}}
+    (path / checkpoint.CONFIG).write_text(OmegaConf.to_yaml(config))
+    return path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two seeds of four variants, and one for three players."""
+    home = tmp_path_factory.mktemp("runs")
+    found = {
+        f"{variant}{seed}": make_run(home / f"{variant}{seed}", variant, seed)
+        for variant in ("baseline", "belief", "ego_only", "heads_only")
+        for seed in (0, 1)
+    }
+    return {**found, "three": make_run(home / "three", "belief", players=3)}
+
+
+def run(name: str, out: Path, *arguments: Any) -> dict[str, Any]:
+    """Runs an experiment; its three files are there, and the JSON is returned."""
+    script = import_module(f"experiments.{name}")
+    assert script.main(["--out", str(out), "--games", "4", *map(str, arguments)]) == 0
+    assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / f"{name}.md").read_text().startswith("# ")
+    result: dict[str, Any] = json.loads((out / f"{name}.json").read_text())
+    return result
+
+
+ONE = ("--workers", 1)
+
+# ---- what they share -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_says_what_it_is(runs: dict[str, Path]) -> None:
+    found = studies.Run.read(runs["belief1"])
+    assert (found.variant, found.seed, found.game, found.players, found.ego) == ("belief", 1, "skyjo", 2, True)
+    assert (found.bots, found.iterations) == (("random", "naive"), (2, 4))
+    assert found.agent(4, simulations=None, ablation="no_ego").endswith("belief1,iteration=4,ablation=no_ego")
+    assert "/" not in found.label
+
+
+def test_runs_that_do_not_fit_are_refused_by_name(runs: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected different runs, got 'the same one twice'"):
+        studies.read_runs([runs["belief0"], runs["belief0"]])
+    with pytest.raises(ValueError, match=r"three: expected 2 players, as .*belief0, got 3"):
+        studies.same_players(studies.read_runs([runs["belief0"], runs["three"]]))
+    belief = studies.Run.read(runs["belief0"])
+    with pytest.raises(ValueError, match=r"belief0: expected a checkpoint of iteration 3, got 'those of \[2, 4\]'"):
+        studies.iterations_of([belief], [3])
+    late = studies.Run.read(make_run(tmp_path / "late", "baseline", iterations=(5,)))
+    with pytest.raises(ValueError, match="expected a checkpoint of the same iteration"):
+        studies.iterations_of([belief, late], None)
+    assert studies.iterations_of([belief], None) == [2, 4]
+
+
+def test_pooled_figures_by_hand() -> None:
+    def row(wins: int, draws: int, losses: int, score: float) -> dict[str, Any]:
+        figures = dict.fromkeys(("mean_score_b", "mean_turns", "mean_decisions"), 1.0)
+        n, points = wins + draws + losses, wins + draws / 2
+        counts = {"wins": wins, "draws": draws, "losses": losses, "games": n, "points": points, "truncated": 1}
+        return {**counts, **figures, "mean_score_a": score, "players": 2}
+
+    found = studies.pooled([row(6, 2, 2, 10.0), row(10, 0, 20, 50.0)])
+    assert (found["games"], found["wins"], found["points"], found["truncated"]) == (40, 16, 17.0, 2)
+    assert found["win_rate"] == 17 / 40
+    assert found["wilson_low"] == stats.wilson(17, 40).low
+    assert found["elo"] == stats.elo(17, 40).estimate
+    assert found["mean_score_a"] == 40.0, "weighted by games"
+    assert studies.pooled([row(4, 0, 0, 1.0)])["elo"] is None, "JSON has no infinity"
+    with pytest.raises(ValueError, match="players: expected the same number in all matches"):
+        studies.pooled([row(1, 0, 0, 1.0), {**row(1, 0, 0, 1.0), "players": 3}])
+
+
+def test_means_over_seeds_and_pairs_by_hand() -> None:
+    found = studies.over_seeds([0.4, 0.5, 0.6])  # standard error 0.1 / sqrt(3), t(0.975, 2) = 4.3027
+    assert found["mean"] == pytest.approx(0.5)
+    assert found["high"] - 0.5 == pytest.approx(4.3027 * 0.1 / 3**0.5, abs=1e-4)
+    rows = [{"pair": pair, "win_rate": rate} for pair, rate in ((["a", "b"], 0.4), (["c", "d"], 0.6))]
+    assert studies.over_pairs(rows) == studies.over_seeds([0.4, 0.6])
+    assert studies.over_pairs([*rows, {"pair": ["a", "d"], "win_rate": 0.8}]) == {
+        "mean": pytest.approx(0.6),
+        "low": None,
+        "high": None,
+        "n": 3,
+    }
+    assert studies.over_seeds([0.4]) == {"mean": 0.4, "low": None, "high": None, "n": 1}
+
+
+# ---- experiments -----------------------------------------------------------------------------------------------------
+
+
+def test_head_to_head_in_parts(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = ["--a", runs["belief0"], runs["belief1"], "--b", runs["baseline0"], runs["baseline1"], *ONE]
+    whole = run("head_to_head", tmp_path / "whole", *pairs)
+    assert [row["iteration"] for row in whole["rows"]] == [2, 4]
+    assert [row["pairs"] for row in whole["rows"]] == [2, 2]
+    assert [row["games"] for row in whole["rows"]] == [8, 8]
+    assert whole["kinds"] == ["belief", "baseline"]
+    parts = sorted((tmp_path / "whole" / "parts").glob("*.json"))
+    assert len(parts) == 4
+
+    for iteration in (4, 2):
+        one = run("head_to_head", tmp_path / "array", *pairs, "--iterations", iteration)
+    assert [row["iteration"] for row in one["rows"]] == [2, 4], "with what the other job has left"
+    stamp = parts[0].stat().st_mtime_ns
+    merged = run("head_to_head", tmp_path / "array", "--merge")
+    assert merged["rows"] == whole["rows"]
+    run("head_to_head", tmp_path / "whole", *pairs)
+    assert parts[0].stat().st_mtime_ns == stamp, "nothing is played twice"
+
+    everybody = run("head_to_head", tmp_path / "all", *pairs, "--all-pairs", "--iterations", 4)
+    assert everybody["rows"][0]["pairs"] == 4
+    assert [row["over_pairs"]["low"] for row in everybody["rows"]] == [None], "pairs that share runs are no sample"
+    odd = ["--a", runs["belief0"], "--b", runs["baseline0"], runs["baseline1"], "--out", tmp_path]
+    assert head_to_head.main([str(argument) for argument in odd]) == 2
+    assert "--a and --b: expected as many runs" in capsys.readouterr().err
+
+
+def test_crossover_by_hand() -> None:
+    def line(iteration: int, rate: float) -> dict[str, float]:
+        ends = {"wilson_low": rate - 0.05, "wilson_high": rate + 0.05}
+        return {"iteration": iteration, "win_rate": rate, "fair_share": 0.5, **ends}
+
+    lines = [line(100, 0.3), line(200, 0.4), line(300, 0.7), line(400, 0.48)]
+    up, down = head_to_head.crossover(lines)
+    assert up == {"between": [200, 300], "interpolated": 233.3, "upwards": True, "sure": True}
+    assert (down["between"], down["upwards"], down["sure"]) == ([300, 400], False, False)
+    assert head_to_head.crossover(lines[:2]) == []
+
+
+def test_parts_that_do_not_belong_together_are_refused(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("head_to_head", tmp_path, "--a", runs["belief0"], "--b", runs["baseline0"], "--iterations", 4, *ONE)
+    arguments = ["--a", runs["belief1"], "--b", runs["baseline1"], "--iterations", 4, "--simulations", 3, *ONE]
+    assert head_to_head.main(["--out", str(tmp_path), "--games", "4", *map(str, arguments)]) == 2
+    assert "simulations of the parts: expected the same in all, got '3 and null'" in capsys.readouterr().err
+
+
+def test_bot_eval(runs: dict[str, Path], tmp_path: Path) -> None:
+    found = run("bot_eval", tmp_path, "--runs", runs["belief0"], runs["belief1"], runs["baseline0"], *ONE)
+    assert {name: row["checkpoints"] for name, row in found["table"].items()} == {"belief": 4, "baseline": 2}
+    point = found["checkpoints"][0]
+    assert point["games"] == 8
+    assert point["win_rate"] == pytest.approx(np.mean(list(point["by_bot"].values())))
+    rates = [p["win_rate"] for p in found["checkpoints"] if p["variant"] == "belief"]
+    assert found["table"]["belief"]["mean_win_rate"] == pytest.approx(np.mean(rates))
+    assert found["table"]["belief"]["max_win_rate"] == max(rates)
+    assert found["table"]["belief"]["last_checkpoints"]["n"] == 2
+
+
+def test_ego_ablation(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run("ego_ablation", tmp_path, "--runs", runs["belief0"], runs["ego_only0"], *ONE)
+    kinds = [(row["variant"], row["ablation"]) for row in found["rows"]]
+    assert kinds == [(v, a) for v in ("belief", "ego_only") for a in ("no_ego", "wrong_ego", "zero_all")]
+    assert all(row["iteration"] == 4 for row in found["matches"]), "the newest"
+    assert all(row["b"].endswith(f"ablation={row['ablation']}") for row in found["matches"])
+    script = import_module("experiments.ego_ablation")
+    assert script.main(["--runs", str(runs["baseline0"]), "--out", str(tmp_path)]) == 2
+    assert "expected a network with ego conditioning (belief or ego_only), got 'baseline'" in capsys.readouterr().err
+
+
+def test_training_ablation(runs: dict[str, Path], tmp_path: Path) -> None:
+    chosen = [path for name, path in runs.items() if name != "three"]
+    found = run("training_ablation", tmp_path, "--runs", *chosen, *ONE)
+    assert {rating["name"] for rating in found["ratings"]} == {"baseline", "belief", "ego_only", "heads_only"}
+    assert (found["iteration"], found["anchor"]) == (4, "baseline")
+    assert len(found["pairings"]) == 6
+    assert [row["pairs"] for row in found["pairings"]] == [2] * 6, "one per seed"
+    assert [row["games"] for row in found["pairings"]] == [8] * 6
+
+
+def test_players(runs: dict[str, Path], tmp_path: Path) -> None:
+    found = run("players", tmp_path, "--runs", runs["three"], runs["belief0"], *ONE)
+    assert [(row["players"], row["games"]) for row in found["rows"]] == [(2, 8), (3, 12)], "whole deals"
+    assert found["rows"][1]["fair_share"] == pytest.approx(1 / 3)
+
+
+# ---- probes ----------------------------------------------------------------------------------------------------------
+
+
+def test_latent_probes(runs: dict[str, Path], tmp_path: Path) -> None:
+    found = run("latent_probes", tmp_path, "--runs", runs["baseline0"], runs["belief0"], "--games", 10)
+    names = [(row["variant"], row["representation"]) for row in found["rows"]]
+    assert names == [("baseline", "latent"), ("belief", "latent"), ("belief", "conditioned")]
+    assert found["ceiling"]["game_winner"] is None
+    for feature in ("face_down_cards", "deck_size", "visible_sum"):
+        assert found["ceiling"][feature] == pytest.approx(1)
+    for row in found["rows"]:
+        assert row["r2"]["face_down_cards"]["mean"] > 0.5, "it is in the observation"
+        assert row["card_kl"]["mean"] > 0
+
+
+def test_features_are_what_they_say() -> None:
+    """Against the cards themselves; over many worlds the posterior mean is the mean."""
+    tables = env.make("skyjo", 3, 3, seed=1, auto_reset=False)
+    tables.random_steps(40, seed=2)
+    reader, rows = latent_probes.Reader(tables), np.arange(3)
+    actual, expected, belief = reader.read(tables, rows)
+    for row in range(3):
+        state, mover = tables.inspect(row), int(tables.to_play[row])
+        cards = np.array(state["boards"]).reshape(3, 12)
+        up = np.array(state["face_up"]).reshape(3, 12) == 1
+        down = ~up & (cards > 0)
+        hidden, seen = ((cards - 3) * down).sum(1), ((cards - 3) * up).sum(1)
+        total, others = hidden + seen, [seat for seat in range(3) if seat != mover]
+        wanted = [down[mover].sum(), len(state["draw_pile"]), seen[mover], np.nan]
+        wanted += [hidden[others].sum(), hidden[mover], total[others].mean() - total[mover]]
+        assert actual[row] == pytest.approx(np.array(wanted, float), nan_ok=True)
+        assert belief[row].sum() == pytest.approx(1)
+    worlds = env.make("skyjo", 4000, 3, seed=1, auto_reset=False)
+    worlds.copy_from(tables, np.zeros(4000, np.int64))
+    worlds.determinize(int(tables.to_play[0]), 7)
+    sampled, _, _ = reader.read(worlds, np.arange(4000))
+    for feature in (4, 5, 6):
+        error = sampled[:, feature].std() / 4000**0.5
+        assert abs(sampled[:, feature].mean() - expected[0, feature]) < 4 * error + 1e-9
+
+
+def test_ridge_finds_what_is_linear_and_nothing_else() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 10)) * np.arange(1, 11)
+    y = np.stack([x @ np.arange(10.0) + 3, rng.normal(size=2000), np.zeros(2000)], 1)
+    fold = latent_probes.folds_of(np.arange(2000) // 20, seed=0)
+    linear, noise, constant = latent_probes.probe(x, y, fold).mean(0)
+    assert linear > 0.9999
+    assert -0.02 < noise < 0.02, "the penalty is chosen so that it does not overfit"
+    assert np.isnan(constant)
+    ridge = latent_probes.Ridge(x, y[:, :1])
+    z = (x - x.mean(0)) / x.std(0)
+    weights = np.linalg.solve(z.T @ z + 7 * np.eye(10), z.T @ (y[:, 0] - y[:, 0].mean()))
+    assert ridge.predict(x, 7.0)[:, 0] == pytest.approx(z @ weights + y[:, 0].mean())
+
+
+def test_folds_keep_games_together() -> None:
+    game = np.repeat(np.arange(12), 5)
+    fold = latent_probes.folds_of(game, seed=3)
+    assert all(len(set(fold[game == number])) == 1 for number in range(12))
+    assert set(fold) == set(range(5))
+    with pytest.raises(ValueError, match="--games: expected 5 or more, one for each fold, got 4"):
+        latent_probes.folds_of(np.arange(4), seed=0)
+
+
+def test_the_card_probe_measures_divergence() -> None:
+    """Beliefs that a linear softmax can express are found; those that do not depend on x are a constant."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 4))
+    logits = x @ rng.normal(size=(4, 15)) * 0.5
+    belief = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    belief[::10] = np.nan  # no face-down card there
+    fold = latent_probes.folds_of(np.arange(3000) // 30, seed=0)
+    ours, constant = latent_probes.card_probe(x, belief, fold)
+    assert ours < 0.01 < 0.1 < constant
+    q, p = np.array([[0.5, 0.5]]), np.log([[0.25, 0.75]])
+    assert latent_probes._divergence(q, p) == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3))
+
+
+# ---- coverage --------------------------------------------------------------------------------------------------------
+
+
+def test_interval_coverage(tmp_path: Path) -> None:
+    options = ["--matches", 200, "--deals", 200, "--evaluations", 5, "--evaluation-games", 20]
+    found = run("interval_coverage", tmp_path, *options, "--games", 100)
+    for row in found["coverage"]:
+        for name, measured in row["intervals"].items():
+            assert 0.88 < measured["coverage"] <= 1, (row["games"], name)
+    assert found["sample_sizes"][3] == {"rate": 0.55, "per_arm": 1562, "total": 3124, "match": 783}
+    assert sum(found["equal_agents"]["inside"].values()) >= 6
+    assert {row["episode"] for row in found["variance_reduction"]} == {"match", "round"}
+    assert interval_coverage.EQUAL in (tmp_path / "interval_coverage.md").read_text()
+
+
+def test_a_script_runs_from_anywhere(tmp_path: Path) -> None:
+    """And finds the packages, not its neighbours: it has the name of a module."""
+    script = Path(__file__).resolve().parent.parent / "experiments" / "players.py"
+    command = [sys.executable, str(script), "--help"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--games" in done.stdout
