@@ -345,9 +345,3 @@ def test_games_can_be_kept_as_replays() -> None:
     first = other.play(replace(orders(2), replays=2)).replays
     for replay in first:
         verify(replay)
-    del state["deals"]  # of a run that did not keep the numbers of its deals: such games cannot be dealt again
-    other.load(state)
-    later = other.play(replace(orders(12), replays=20)).replays
-    assert 0 < len(later) < 12
-    for replay in later:
-        verify(replay)
