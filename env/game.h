@@ -1,5 +1,6 @@
 // The contract every game fulfils. Nothing outside a game's own files (games/NAME.h, bots/NAME.h) knows
-// the name of a game; the rest of the house is built from what is declared here.
+// the name of a game; the rest of the house is built from what is declared here. docs/new_game.md says how to add one,
+// games/card_game.h has what all of them so far answer alike.
 //
 // A game `G` is a plain struct: its data members are the complete state of one table, it has no padding (so a
 // state is compared, saved and copied as bytes) and it owns no memory. It provides
@@ -16,7 +17,8 @@
 //               bool standing_changed() const                            scores may differ from before the last step
 //               void scores(int32_t*) const                              [P] match totals so far
 //               void ranks(int8_t*) const                                [P] 1 = best, ties share the better rank
-//               void rewards(const Rules&, float*) const                 [P] of the last step
+//               void rewards(const Rules&, float*) const                 [P] of the last step: a win pays +1 in all, shared by
+//                                                                        tied winners, a loss -1, a draw nothing
 //               void stats(int32_t*) const                               one per name in stat_names(), "decisions" among them
 //   knowledge   void observe(const Rules&, int seat, int16_t*) const     what the seat may see, and nothing else
 //               void unseen_counts(int seat, int16_t*) const             [kPools, kCardKinds] exact belief
@@ -28,7 +30,7 @@
 //               static std::string action_name(int action), phase_name(int phase)
 //   description static ObservationSpec observation(int players, bool counts)
 //               static PhaseRule phase_rule(int players, int phase, int action)
-//               static ActionShape action_shape(int action)
+//               static ActionShape action_shape(int players, int action)
 //               static std::vector<std::vector<int>> symmetric_blocks()  of a player's slots: blocks may trade places,
 //                                                                        and so may the slots of a block
 //               static std::vector<std::string> stat_names(int players)

@@ -2,9 +2,12 @@
 #pragma once
 
 #include "env/bots/lama.h"
+#include "env/bots/skipbo.h"
 #include "env/bots/skyjo.h"
 #include "env/games/lama_check.h"
 #include "env/games/lama_knowledge.h"
+#include "env/games/skipbo_check.h"
+#include "env/games/skipbo_knowledge.h"
 #include "env/games/skyjo_check.h"
 #include "env/games/skyjo_knowledge.h"
 #include "env/vec_env.h"
@@ -16,6 +19,7 @@ template <class Visitor>
 void for_each_game(Visitor&& visit) {
   visit(Skyjo{});
   visit(Lama{});
+  visit(Skipbo{});
 }
 
 inline std::unique_ptr<AnyVecEnv> make_vec_env(const std::string& name, const Options& options) {

@@ -411,7 +411,7 @@ class VecEnv final : public AnyVecEnv {
     for (const auto& preset : Game::Rules::presets()) info.presets.push_back(preset.first);
     for (int a = 0; a < Game::kNumActions; ++a) {
       info.action_names.push_back(Game::action_name(a));
-      info.action_shapes.push_back(Game::action_shape(a));
+      info.action_shapes.push_back(Game::action_shape(o.num_players, a));
     }
     for (int p = 0; p < Game::kNumPhases; ++p) {
       info.phase_names.push_back(Game::phase_name(p));

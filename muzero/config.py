@@ -191,6 +191,7 @@ class GameConfig:
       players: at a table.
       rules: rule set to play and evaluate by: a preset's name under `preset`, and options.
       training: options on top of it for self-play: rewards, shorter episodes.
+      single_rounds: what `training` is in presets that train on single rounds; only the game knows its options.
       bots: the curriculum, and whom bot evaluation is against.
       also_evaluate: further bots for bot evaluation, not played against in training.
       beyond_round: parts of an observation that say how the match stands, for `model.ignore`: a network that trains on
@@ -201,6 +202,7 @@ class GameConfig:
     players: int = 2
     rules: dict[str, Any] = field(default_factory=lambda: {"preset": "official"})
     training: dict[str, Any] = field(default_factory=dict)
+    single_rounds: dict[str, Any] = field(default_factory=dict)
     bots: list[str] = field(default_factory=list)
     also_evaluate: list[str] = field(default_factory=list)
     beyond_round: list[str] = field(default_factory=list)

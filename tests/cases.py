@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.oracle import lama, skyjo
+from tests.oracle import lama, skipbo, skyjo
 
 Rules = dict[str, Any]
 
@@ -28,6 +28,8 @@ class Case:
       hidden: fields -> the hidden facts as a list, for tests that they really vary.
       stats: oracle -> what `VecEnv.stats` reports of an episode.
       reshuffling: a rule set for two players in which the draw pile soon runs out.
+      shared: what a game in which everybody ties pays in all: 1, or 0 if that means that nobody has won.
+      short: a rule set of whole numbers under which random players are soon done.
       usual: fields before a step -> whether the phase table must say what follows.
     """
 
@@ -40,6 +42,8 @@ class Case:
     hidden: Callable[[dict[str, list[int]]], list[int]]
     stats: Callable[[Any], list[int]]
     reshuffling: Rules
+    short: dict[str, int]
+    shared: float = 1.0
     usual: Callable[[dict[str, list[int]]], bool] = lambda fields: True
 
 
@@ -140,6 +144,7 @@ SKYJO = Case(
     stats=_skyjo_stats,
     # 26 cards: the draw pile holds one, so that every other draw reshuffles.
     reshuffling={"deck": _SMALL_DECK, "max_decisions": 400},
+    short={"target": 30},
 )
 
 
@@ -203,11 +208,85 @@ LAMA = Case(
     stats=_lama_stats,
     # 14 cards: one to draw at first.
     reshuffling={"deck": [2] * 7, "max_decisions": 400, "target": 1000, "nothing_to_draw": "abort"},
+    short={"target": 30},
     # The table does not know who has folded; with two players that is a phase of its own.
     usual=lambda fields: len(fields["folded"]) == 2 or not any(fields["folded"]),
 )
 
-CASES = [SKYJO, LAMA]
+
+def _skipbo_fields(game: skipbo.Skipbo) -> dict[str, list[int]]:
+    idle = game.idle_turns + (not game.deadlock) if game.idle_now else 0
+    return {
+        "stocks": [card for stock in game.stocks for card in stock],
+        "stock_sizes": [len(stock) for stock in game.stocks],
+        "hands": [card for hand in game.hands for card in hand],
+        "hand_sizes": [len(hand) for hand in game.hands],
+        "discard_piles": [card for piles in game.discards for pile in piles for card in pile],
+        "discard_sizes": [len(pile) for piles in game.discards for pile in piles],
+        "building_piles": [card for pile in game.building for card in pile],
+        "heights": [len(pile) for pile in game.building],
+        "draw_pile": list(game.draw_pile),
+        "set_aside": list(game.aside),
+        "scores": list(game.scores),
+        "turns": list(game.turns),
+        "idle": [int(idle)],
+        "reshuffled": [int(game.reshuffles > 0)],
+        **{
+            name: [int(getattr(game, name))]
+            for name in (
+                "to_play",
+                "phase",
+                "starter",
+                "decisions",
+                "completed",
+                "reshuffles",
+                "done",
+                "truncated",
+                "deadlock",
+            )
+        },
+    }
+
+
+def _skipbo_cards(fields: dict[str, list[int]]) -> list[int]:
+    places = ("stocks", "hands", "discard_piles", "building_piles", "draw_pile", "set_aside")
+    return sorted(card for place in places for card in fields[place])
+
+
+def _skipbo_stats(game: skipbo.Skipbo) -> list[int]:
+    counters = [game.decisions, sum(game.turns), game.completed, game.reshuffles, int(game.deadlock), game.winner]
+    return [*counters, *game.turns]
+
+
+SKIPBO = Case(
+    game="skipbo",
+    players=(2, 3, 4, 5, 6),
+    rules={
+        "official": {},
+        "small": {"stock": 2, "round_reward": 0.5, "time_penalty": 0.01},
+        "random_starter": {"stock": 8, "starter": "random", "round_reward": -1.0},
+        "no_extras": {"stock": 4, "extras": False},
+        "wilds": {"stock": 5, "deck": [5] * 12 + [36]},
+        "capped": {"max_decisions": 23, "round_reward": 2.0, "deck": [5] * 12 + [36], "stock": 12},
+        # Nothing can be played, so that hands and draw pile run out.
+        "stuck": {"stock": 2, "deck": [0] * 10 + [18, 18, 0]},
+        # A few cards can, from stocks and discard piles, when that has happened.
+        "nearly_stuck": {"stock": 2, "deck": [2, 3, 4] + [0] * 7 + [8, 8, 0]},
+    },
+    oracle=lambda rules, players, seed, deal, episode: skipbo.Skipbo(rules, players, seed, deal, episode),
+    fields=_skipbo_fields,
+    conserved=_skipbo_cards,
+    hidden=lambda fields: fields["hands"] + fields["stocks"] + fields["draw_pile"],
+    stats=_skipbo_stats,
+    # Most cards are wild and few to be drawn, so that completed piles are soon needed.
+    reshuffling={"stock": 15, "deck": [1] * 12 + [36], "max_decisions": 400},
+    short={"stock": 1},
+    shared=0.0,
+    # Nobody gets stuck while there are five cards to draw.
+    usual=lambda fields: len(fields["draw_pile"] + fields["set_aside"]) >= 5,
+)
+
+CASES = [SKYJO, LAMA, SKIPBO]
 SETTINGS = [(case, rules, players) for case in CASES for rules in case.rules for players in case.players]
 
 

@@ -77,9 +77,9 @@ def test_reshuffles_agree_with_the_oracle(case: Case) -> None:
 @per_game
 def test_later_episodes_agree_with_the_oracle(case: Case) -> None:
     """Automatic resets go on to the next episode of the same deal, and report the one that ended."""
-    tables = env.make(case.game, 2, 3, {"target": 30}, seed=9)
+    tables = env.make(case.game, 2, 3, case.short, seed=9)
     episodes = [0, 0]
-    oracles = [case.oracle({"target": 30}, 3, 9, i, 0) for i in range(2)]
+    oracles = [case.oracle(case.short, 3, 9, i, 0) for i in range(2)]
     while min(episodes) < 3:
         actions = tables.sample_actions(1)
         tables.step(actions)
@@ -90,7 +90,7 @@ def test_later_episodes_agree_with_the_oracle(case: Case) -> None:
             if oracle.done:
                 assert tables.stats[i].tolist() == case.stats(oracle)
                 episodes[i] += 1
-                oracles[i] = case.oracle({"target": 30}, 3, 9, i, episodes[i])
+                oracles[i] = case.oracle(case.short, 3, 9, i, episodes[i])
             assert tables.inspect(i) == case.fields(oracles[i])
 
 

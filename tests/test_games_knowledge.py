@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -239,3 +240,66 @@ def test_lama_counts_are_the_posterior_where_nothing_is_concluded_from_play() ->
         weights = stats.hypergeom(unseen.sum(), unseen[2], size).pmf(np.arange(10))
         assert chi_square(np.bincount(threes, minlength=10), weights) > 1e-4
         tables.step(np.where(alike, 7, env.SKIP))
+
+
+# -------------------------------------------------------------------------------------------------- Skip-Bo
+
+
+def skipbo_hands(tables: env.VecEnv) -> list[list[list[int]]]:
+    """Every hand at every table."""
+    hands = []
+    for i in range(tables.num_envs):
+        state = tables.inspect(i)
+        ends = np.cumsum([0, *state["hand_sizes"]])
+        hands.append([state["hands"][a:b] for a, b in pairwise(ends)])
+    return hands
+
+
+def test_skipbo_hands_and_stocks_are_hidden() -> None:
+    """Of others' hands a row has the sizes; of all stocks, the own included, the top."""
+    tables = env.make("skipbo", 64, 3, seed=1, auto_reset=False)
+    bots = [tables.bot("hpvp")] * 3
+    for _ in range(40):
+        tables.step(tables.bot_actions(bots))
+        for seat in range(3):
+            rows = tables.observe(seat)[:, : 42 * 6].reshape(64, 3, 14, 6)[..., 3]
+            for row, hands in zip(rows, skipbo_hands(tables), strict=True):
+                for r in range(3):
+                    hand = hands[(seat + r) % 3]
+                    shown = hand if r == 0 else [14] * len(hand)
+                    assert row[r, 1:6].tolist() == shown + [0] * (5 - len(hand))
+    stock = tables.groups[0]
+    assert (stock.name, [field.name for field in stock.fields][3]) == ("slot", "card")
+
+
+def test_skipbo_cards_are_dealt_anew_from_the_unseen_ones() -> None:
+    """A hand, an own stock card and the next card drawn, at several moments."""
+    copies, pvalues = 4000, []
+    rules = {"stock": 10}
+    start = env.make("skipbo", 1, 2, rules, seed=3, auto_reset=False)
+    samples = env.make("skipbo", copies, 2, rules, auto_reset=False)
+    hpvp = start.bot("hpvp")
+    for step in range(24):
+        start.step(start.bot_actions([hpvp] * 2))
+        if step % 6:
+            continue
+        samples.copy_from(start, [0] * copies)
+        samples.determinize(0, seed=100 + step)
+        unseen, upcoming = samples.unseen_counts(0)[0]
+        hands = skipbo_hands(samples)
+        assert all(hand[0] == skipbo_hands(start)[0][0] for hand in hands)
+        size = len(hands[0][1])
+        wilds = np.bincount([hand[1].count(13) for hand in hands], minlength=6)
+        weights = stats.hypergeom(unseen.sum(), unseen[12], size).pmf(np.arange(6))
+        common = weights * copies > 5
+        assert wilds[weights == 0].sum() == 0
+        pvalues.append(chi_square(wilds[common], weights[common]))
+        bottom = [samples.inspect(i)["stocks"][0] for i in range(copies)]  # of the own stock
+        samples.step(np.full(copies, 40))  # a discard, after which the other player draws
+        other = int(samples.to_play[0])
+        drawn = [hand[other][len(hands[0][other])] for hand in skipbo_hands(samples)]
+        for cards, pool in ((bottom, unseen), (drawn, upcoming)):
+            pvalues.append(chi_square(np.bincount(cards, minlength=14)[1:], pool))
+    assert len(pvalues) == 12
+    assert min(pvalues) > 1e-3 / len(pvalues), pvalues
+    assert stats.kstest(pvalues, "uniform").pvalue > 1e-4  # neither too bad nor too good

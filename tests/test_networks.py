@@ -379,7 +379,7 @@ def test_packed_weights_give_the_same_numbers_and_follow_changes() -> None:
 # ------------------------------------------------------------------------------------------------- fewer players
 
 
-@pytest.mark.parametrize("game", ["skyjo", "lama"])
+@pytest.mark.parametrize("game", env.games())
 @pytest.mark.parametrize("kind", [("slots", "columns"), ("slots", "transformer"), ("flat", "transformer")])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_network_for_many_has_the_weights_of_one_for_fewer(game: str, kind: tuple[str, str], variant: str) -> None:

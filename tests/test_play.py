@@ -13,10 +13,12 @@ import pytest
 
 import env
 from env.play import find_action, main, menu, parse_rules, parse_value
+from tests.cases import CASES, Case
 
 NAMES = ["deck", "take", "keep", "discard", *(f"position {i}" for i in range(12))]
 ALL = range(len(NAMES))
 every_game = pytest.mark.parametrize("game", env.games())
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.game)
 
 
 def scripted(answers: Iterable[str]) -> Callable[[str], str]:
@@ -153,14 +155,19 @@ def test_rules() -> None:
 # Whole games.
 
 
-@every_game
+def short_rules(case: Case) -> str:
+    """Options that make a game short."""
+    return "--rules " + " ".join(f"{option}={value}" for option, value in case.short.items())
+
+
+@every_case
 @pytest.mark.parametrize(("players", "seat"), [(2, 0), (2, 1), (4, 2)])
-def test_a_person_plays_to_the_end(game: str, players: int, seat: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_person_plays_to_the_end(case: Case, players: int, seat: int, capsys: pytest.CaptureFixture[str]) -> None:
     person = Chooser(capsys)
-    command = f"{game} --players {players} --seat {seat} --seed 5 --opponents random --rules target=60"
+    command = f"{case.game} --players {players} --seat {seat} --seed 5 --opponents random {short_rules(case)}"
     assert play(command, person) == 0
     text = person.finish()
-    assert f"{game} with seed 5" in text
+    assert f"{case.game} with seed 5" in text
     assert f"seat {seat} (you)" in text
     assert "The game is over." in text
     result = re.findall(r"^ +(\d)\. seat (\d) \((\w+)\) +(-?\d+)$", text, re.MULTILINE)
@@ -168,20 +175,20 @@ def test_a_person_plays_to_the_end(game: str, players: int, seat: int, capsys: p
     assert [int(s) for _, s, name, _ in result if name == "you"] == [seat]
     scores = [int(score) for *_, score in result]
     assert scores == sorted(scores)
-    assert max(scores) >= 60
+    assert any(scores)
     assert [int(rank) for rank, *_ in result] == [1 + sum(s < score for s in scores) for score in scores]
 
 
-@every_game
-def test_points_of_every_round_add_up(game: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert play(f"{game} --watch --seed 1 --opponents random --players 3 --rules target=100") == 0
+@every_case
+def test_points_of_every_round_add_up(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    assert play(f"{case.game} --watch --seed 2 --opponents random --players 3 {short_rules(case)}") == 0
     totals = [0, 0, 0]
     text = capsys.readouterr().out
     for line in re.findall(r"^points: .*$", text, re.MULTILINE):
         for seat, (after, added) in enumerate(re.findall(r"\) (-?\d+) \(([+-]\d+)\)", line)):
             totals[seat] += int(added)
             assert totals[seat] == int(after)
-    assert max(totals) >= 100
+    assert any(totals)
     for seat, total in enumerate(totals):
         assert re.search(rf"^ +\d\. seat {seat} \(random\) +{total}$", text, re.MULTILINE)
 

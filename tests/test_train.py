@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_module
 
+import env
 from env.replay import Replay, verify
 from muzero import checkpoint, metrics, train
 from muzero.networks import Network, count_parameters
@@ -159,6 +160,20 @@ def test_smoke(variant: str, tmp_path: Path) -> None:
     assert (kept.agent["variant"], kept.agent["players"]) == (variant, 2)
     Network(GameSpec.of("skyjo", 2), config.model).load_state_dict(kept.weights)
     assert [int(place.name) for place in checkpoint.checkpoints(path)] == [1, 2]
+
+
+@pytest.mark.parametrize("game", sorted(set(env.games()) - {"skyjo"}))
+def test_other_games_train(game: str, tmp_path: Path) -> None:
+    """A game needs a configuration of its own and nothing else."""
+    path = tmp_path / "run"
+    settings = ["preset=smoke", "+variant=belief", f"game={game}", f"run_dir={path}", "train.iterations=2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "muzero.train", *settings], capture_output=True, text=True, timeout=WAIT
+    )
+    assert done.returncode == 0, done.stderr
+    config, (_, last) = compose_config(*settings[:3]), metrics.read(path)
+    assert list(last["evaluation"]) == [*config.game.bots, *config.game.also_evaluate]
+    assert all(loss > 0 for loss in last["losses"].values())
 
 
 def test_the_same_command_gives_the_same_bytes(reference: Path, tmp_path: Path) -> None:
@@ -469,6 +484,16 @@ def test_presets_compose(preset: str, tmp_path: Path) -> None:
         run = Run(tmp_path, "preset=paper", "+variant=belief", "--cfg=job", settings=[]).done()
         assert "latent_dim: 512" in run.log
         assert not run.path.exists()
+
+
+@pytest.mark.parametrize("game", env.games())
+def test_presets_fit_every_game(game: str) -> None:
+    """Reading a configuration checks its rules; presets for single rounds take what the game says of these."""
+    for preset in ("cpu", "paper", "smoke"):
+        config = compose_config(f"game={game}", f"preset={preset}")
+        assert (config.game.training == config.game.single_rounds) == (preset != "paper")
+    changed = compose_config(f"game={game}", "preset=cpu", "game.training.max_decisions=123")
+    assert changed.game.rules_for_training()["max_decisions"] == 123
 
 
 def test_the_cpu_preset_is_the_default() -> None:

@@ -236,7 +236,7 @@ def test_shapes_of_skyjos_actions_by_hand() -> None:
 
 @per_game
 def test_rewards_sum_up_over_an_episode(case: Case) -> None:
-    """Winners share +1, everybody else pays 1, for every number of players; a skipped table earns nothing."""
+    """Winners share +1, everybody else pays 1, for every number of players."""
     for players in case.players:
         tables = env.make(case.game, 40, players, seed=6, auto_reset=False)
         earned = np.zeros((40, players), np.float32)
@@ -244,14 +244,15 @@ def test_rewards_sum_up_over_an_episode(case: Case) -> None:
             tables.step(tables.sample_actions(3))
             earned += tables.rewards
         best = tables.ranks == 1
-        expected = np.where(best, 1 / best.sum(1, keepdims=True), -1)
+        paid = np.where(best.all(1, keepdims=True), case.shared, 1.0)
+        expected = np.where(best, paid / best.sum(1, keepdims=True), -1)
         assert earned[~tables.truncated] == pytest.approx(expected[~tables.truncated], abs=1e-5)
 
 
 @per_game
 def test_a_skipped_table_has_nothing_to_report(case: Case) -> None:
     """Neither rewards nor the end of the episode before, after which it was reset."""
-    tables = env.make(case.game, 1, seed=1)
+    tables = env.make(case.game, 1, rules=case.short, seed=2)
     while not tables.done[0]:
         tables.step(tables.sample_actions(1))
     assert tables.rewards.any()
@@ -356,10 +357,10 @@ def test_int32_actions_and_lists_work(case: Case) -> None:
         ({"num_players": 1}, "num_players: expected 2 to"),
         ({"threads": 0}, "threads: expected 1 to"),
         ({"seed": -1}, "seed: expected 0 to"),
-        ({"rules": "nonsense"}, "rule 'preset': expected one of official .*got 'nonsense'"),
+        ({"rules": "nonsense"}, "rule 'preset': expected one of official.* got 'nonsense'"),
         ({"rules": {"nonsense": 1}}, "rule 'nonsense': expected one of .* got an unknown option"),
-        ({"rules": {"target": None}}, "rule 'target': expected .* got None"),
-        ({"rules": {"target": "many"}}, "rule 'target': expected an integer"),
+        ({"rules": {"max_decisions": None}}, "rule 'max_decisions': expected .* got None"),
+        ({"rules": {"max_decisions": "many"}}, "rule 'max_decisions': expected an integer"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(case: Case, arguments: dict[str, Any], message: str) -> None:
@@ -419,7 +420,7 @@ def test_corrupt_or_foreign_states_are_refused(case: Case) -> None:
     with pytest.raises(ValueError, match="it has 2 players, this environment 3"):
         env.make(case.game, 1, 3).load(0, blob)
     with pytest.raises(ValueError, match="other rules"):
-        env.make(case.game, 1, 2, {"target": 77}).load(0, blob)
+        env.make(case.game, 1, 2, case.short).load(0, blob)
 
 
 @per_game

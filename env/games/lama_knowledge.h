@@ -144,7 +144,7 @@ inline std::string Lama::action_name(int action) {
 
 // Slot k of a player is how many cards of kind k are in the hand. Playing one concerns its slot (role 0); a drawn card
 // may be of any kind (role 1).
-inline ActionShape Lama::action_shape(int action) {
+inline ActionShape Lama::action_shape(int, int action) {
   if (action == kFold) return {2, {}};
   if (action < kDraw) return {0, {{action - kPlay, 0}}};
   ActionShape shape{1, {}};

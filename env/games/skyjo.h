@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "env/games/card_game.h"
 #include "env/games/skyjo_rules.h"
 
 namespace env {
@@ -46,7 +47,7 @@ struct SkyjoLayout {
 
 struct SkyjoBots;
 
-struct Skyjo {
+struct Skyjo : CardGame<Skyjo> {
   using Rules = SkyjoRules;
   using Bots = SkyjoBots;
   using Layout = SkyjoLayout;
@@ -170,41 +171,11 @@ struct Skyjo {
     }
   }
 
-  int to_play() const { return finished ? actor : mover; }
-  int phase() const { return current_phase; }
-  int players() const { return num_players; }
-  bool done() const { return finished; }
-  bool truncated() const { return cut; }
-  bool standing_changed() const { return round_ended || finished; }
-
   // ---- results -----------------------------------------------------------------------------------------
-  void scores(int32_t* out) const { std::copy(totals, totals + num_players, out); }
-
-  void ranks(int8_t* out) const {
-    for (int seat = 0; seat < num_players; ++seat) {
-      int rank = 1;
-      for (int other = 0; other < num_players; ++other) rank += totals[other] < totals[seat];
-      out[seat] = static_cast<int8_t>(rank);
-    }
-  }
-
-  void rewards(const Rules& rules, float* out) const {
-    const int n = num_players;
-    std::fill(out, out + n, 0.0f);
-    if (decisions == 0) return;
-    out[actor] = static_cast<float>(-rules.time_penalty);
-    if (!round_ended) return;
-    int sum = 0;
-    for (int seat = 0; seat < n; ++seat) sum += round_scores[seat];
-    const int lowest = *std::min_element(totals, totals + n);
-    const int winners = static_cast<int>(std::count(totals, totals + n, lowest));
-    for (int seat = 0; seat < n; ++seat) {
-      const double others = static_cast<double>(sum - round_scores[seat]) / (n - 1);
-      double reward = rules.round_reward * (others - round_scores[seat]) / 100;
-      if (finished && !cut) reward += totals[seat] == lowest ? 1.0 / winners : -1.0;
-      out[seat] += static_cast<float>(reward);
-    }
-  }
+  bool standing_changed() const { return round_ended || finished; }
+  bool won() const { return finished && !cut; }
+  bool scored() const { return round_ended; }
+  int score_change(int seat) const { return round_scores[seat]; }
 
   static std::vector<std::string> stat_names(int players) {
     std::vector<std::string> names = {"decisions", "turns", "rounds", "ender"};
@@ -229,7 +200,7 @@ struct Skyjo {
   static std::string phase_name(int phase);
   static std::string action_name(int action);
   static PhaseRule phase_rule(int players, int phase, int action);
-  static ActionShape action_shape(int action);
+  static ActionShape action_shape(int players, int action);
   static std::vector<std::vector<int>> symmetric_blocks();
   static void relabel(const int8_t* to, int players, int16_t* row);
   std::string check(const Rules& rules, int players) const;
@@ -240,19 +211,12 @@ struct Skyjo {
   // The card in hand is the only secret: its holder alone sees it, and only if it came from the deck.
   bool hand_hidden_from(int seat) const { return hand_source == kFromDeck && seat != mover; }
 
-  int relative(int seat, int observer) const {
-    const int r = seat - observer;
-    return r < 0 ? r + num_players : r;
-  }
-
   // ---- piles -------------------------------------------------------------------------------------------
   uint8_t discard_at(int i) const { return pile[Rules::kMaxCards - 1 - i]; }  // 0 is the bottom
   uint8_t discard_top() const { return discard_size ? discard_at(discard_size - 1) : uint8_t{kNoCard}; }
 
  private:
   void observe_board(int seat, int r, int16_t* out) const;
-  int next(int seat) const { return seat + 1 == num_players ? 0 : seat + 1; }
-
   void push_discard(int card) {
     pile[Rules::kMaxCards - 1 - discard_size] = static_cast<uint8_t>(card);
     ++discard_size;

@@ -179,7 +179,7 @@ inline std::string Skyjo::action_name(int action) {
 }
 
 // A position concerns its cell (role 0) and the rest of the column (role 1), which may be cleared with it.
-inline ActionShape Skyjo::action_shape(int action) {
+inline ActionShape Skyjo::action_shape(int, int action) {
   if (action < kPosition) return {action, {}};
   const int cell = action - kPosition;
   ActionShape shape{kPosition, {{cell, 0}}};

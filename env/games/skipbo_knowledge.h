@@ -1,0 +1,180 @@
+// Skip-Bo: who knows what. Observations, the belief, and samples from it; and the game's description for search.
+#pragma once
+
+#include "env/games/skipbo.h"
+
+namespace env {
+
+inline ObservationSpec Skipbo::observation(int players, bool counts) {
+  constexpr int kCodes = kHidden + 1, kSizes = Rules::kMaxCards + 1, kStockSizes = Rules::kMaxStock + 1;
+  std::vector<TokenGroup> groups = {
+      {"slot",
+       Layout::kSlots * players,
+       {{"owner", kMaxPlayers, false, true},
+        {"zone", 4},
+        {"index", kHandCards, true},
+        {"card", kCodes},
+        {"under", kCodes},
+        {"size", kStockSizes}},
+       true,
+       true},
+      {"player",
+       players,
+       {{"owner", kMaxPlayers, false, true}, {"cards", kHandCards + 1}, {"stock", kStockSizes}},
+       false,
+       true},
+      {"global",
+       1,
+       {{"draw_size", kSizes},
+        {"set_aside", kSizes},
+        {"step", 64},
+        {"current", kMaxPlayers},
+        {"reshuffled", 2},
+        {"players", kMaxPlayers - 1}}},
+      {"decision", 1, {{"phase", kNumPhases}}}};
+  if (counts) {
+    std::vector<Field> kinds;
+    for (int kind = 1; kind < kWild; ++kind) kinds.push_back({"count_" + std::to_string(kind), Rules::kMaxCopies + 1});
+    kinds.push_back({"count_wild", Rules::kMaxCopies + 1});
+    groups.push_back({"counts", kPools, kinds});
+  }
+  return ObservationSpec(std::move(groups));
+}
+
+// A player's board, then the building piles, which count as part of every board.
+inline void Skipbo::observe_board(const Rules& rules, int seat, int r, int16_t* out) const {
+  enum Zone { kStockZone, kHandZone, kDiscardZone, kBuildingZone };
+  const bool open = r == 0 || rules.extras;
+  const auto put = [&out, r](Zone zone, int index, int card, int under, int size) {
+    for (int number : {r, int{zone}, index, card, under, std::min(size, Rules::kMaxStock)}) {
+      *out++ = static_cast<int16_t>(number);
+    }
+  };
+  put(kStockZone, 0, open ? stock_top(seat) : kHidden, kNoCard, rules.extras ? stock_size[seat] : 0);
+  for (int place = 0; place < kHandCards; ++place) {
+    const bool empty = open && place >= hand_size[seat];
+    put(kHandZone, place, empty ? kNoCard : r == 0 ? hand[seat][place] : kHidden, kNoCard, 0);
+  }
+  int end = discard_begin(seat, 0);
+  for (int i = 0; i < kPiles; ++i) {
+    const int size = discard_size[seat][i];
+    end += size;
+    const int top = size > 0 ? discards[end - 1] : kNoCard, under = size > 1 ? discards[end - 2] : kNoCard;
+    put(kDiscardZone, i, open ? top : kHidden, rules.extras ? under : kNoCard, rules.extras ? size : 0);
+  }
+  for (int i = 0; i < kPiles; ++i) put(kBuildingZone, i, height[i], kNoCard, 0);
+}
+
+inline void Skipbo::observe(const Rules& rules, int seat, int16_t* out, bool counts) const {
+  const int n = num_players;
+  for (int r = 0, s = seat; r < n; ++r, s = next(s)) {
+    observe_board(rules, s, r, out);
+    out += Layout::slot(1, 0);
+  }
+  for (int r = 0, s = seat; r < n; ++r, s = next(s)) {
+    *out++ = static_cast<int16_t>(r);
+    *out++ = r == 0 || rules.extras ? hand_size[s] : uint8_t{0};
+    *out++ = rules.extras ? stock_size[s] : uint8_t{0};
+  }
+  *out++ = rules.extras ? draw_size : uint8_t{0};
+  *out++ = rules.extras ? aside_size : uint8_t{0};
+  *out++ = static_cast<int16_t>(std::min(decisions / 8, 63u));
+  *out++ = static_cast<int16_t>(relative(to_play(), seat));
+  *out++ = reshuffled;
+  *out++ = static_cast<int16_t>(n - 2);
+
+  *out++ = current_phase;
+
+  if (counts) unseen_counts(seat, out);
+}
+
+// The belief, [2][13]: row 0, the cards of which every card that the seat cannot see (in other hands, in the draw pile and
+// under the tops of stocks, its own included) is a uniform draw; row 1, those of which the next card to be drawn is one.
+// They differ when the draw pile is empty: then the next card comes from those set aside.
+inline void Skipbo::unseen_counts(int seat, int16_t* out) const {
+  int16_t* next_draw = out + kCardKinds;
+  for (int kind = 0; kind < kCardKinds; ++kind) out[kind] = face_down[kind + 1];
+  for (int place = 0; place < hand_size[seat]; ++place) --out[hand[seat][place] - 1];
+  if (draw_size) {
+    std::copy(out, out + kCardKinds, next_draw);
+  } else {
+    std::fill(next_draw, next_draw + kCardKinds, int16_t{0});
+    for (int i = 0; i < aside_size; ++i) ++next_draw[aside_at(i) - 1];
+  }
+}
+
+// Deals anew everything that the seat cannot see, and the future. What others did, and which cards a reshuffle
+// put into the draw pile, is no evidence here (docs/games/skipbo.md says why).
+inline void Skipbo::determinize(const Rules&, int seat, uint64_t key) {
+  Rng dealer{key, 0};
+  uint8_t pool[Rules::kMaxCards];
+  int size = draw_size;
+  std::memcpy(pool, pile, draw_size);
+  const auto each_hidden = [this, seat](auto visit) {
+    for (int s = 0; s < num_players; ++s) {
+      for (int place = 0; s != seat && place < hand_size[s]; ++place) visit(hand[s][place]);
+      for (int i = 0; i + 1 < stock_size[s]; ++i) visit(stock[s][i]);
+    }
+  };
+  each_hidden([&](uint8_t card) { pool[size++] = card; });
+  each_hidden([&](uint8_t& card) {
+    const uint32_t pick = dealer.below(static_cast<uint32_t>(size));
+    card = pool[pick];
+    pool[pick] = pool[--size];
+  });
+  std::memcpy(pile, pool, draw_size);
+  rng.key = dealer.next();
+}
+
+inline std::string Skipbo::phase_name(int phase) {
+  static const char* names[] = {"turn", "stuck"};
+  return names[phase];
+}
+
+// The last word names both places: s the stock, a to e the hand, w to z the own discard piles, 1 to 4 the building piles.
+inline std::string Skipbo::action_name(int action) {
+  if (action == kPass) return "pass";
+  const bool plays = action < kDiscard;
+  const int from = plays ? (action - kPlay) / kPiles : kHand + (action - kDiscard) / kPiles;
+  const char* targets = plays ? kBuildingNames : kDiscardNames;
+  return std::string(plays ? "play " : "discard ") + kSourceNames[from] + targets[action % kPiles];
+}
+
+// A card leaves its slot (role 0) for a building pile (role 6 on the own board, 7 on the others') or a discard pile (role
+// 8). The rest of the hand is concerned if it came from there: cards behind it move up (roles 1 to 4, by distance), those
+// before it (role 5) stay, but all are drawn anew when the hand is empty, and none is seen any more when the turn is over.
+inline ActionShape Skipbo::action_shape(int players, int action) {
+  enum Role { kLeaves, kBehind, kBefore = kBehind + kHandCards - 1, kBuilt, kBuiltElsewhere, kReceives };
+  if (action == kPass) return {4, {}};
+  const bool plays = action < kDiscard;
+  const int from = plays ? (action - kPlay) / kPiles : kHand + (action - kDiscard) / kPiles;
+  const bool of_hand = from >= kHand && from < kDiscards;
+  ActionShape shape{!plays ? 3 : of_hand ? 1 : from == kStock ? 0 : 2, {{from, kLeaves}}};
+  for (int slot = kHand; of_hand && slot < kDiscards; ++slot) {
+    if (slot != from) shape.slots.emplace_back(slot, slot > from ? kBehind + slot - from - 1 : int{kBefore});
+  }
+  if (!plays) {
+    shape.slots.emplace_back(kDiscards + action % kPiles, kReceives);
+    return shape;
+  }
+  for (int r = 0; r < players; ++r) {
+    const int pile = r * Layout::kSlots + Layout::kBuilding + action % kPiles;
+    shape.slots.emplace_back(pile, r == 0 ? kBuilt : kBuiltElsewhere);
+  }
+  return shape;
+}
+
+// Every slot says itself what it is, so a board is a set of slots.
+inline std::vector<std::vector<int>> Skipbo::symmetric_blocks() {
+  std::vector<std::vector<int>> blocks;
+  for (int slot = 0; slot < Layout::kSlots; ++slot) blocks.push_back({slot});
+  return blocks;
+}
+
+// Who has drawn the last card may get stuck; that is left out.
+inline PhaseRule Skipbo::phase_rule(int, int phase, int action) {
+  if (phase == kStuckPhase) return {action == kPass, kTurnPhase, true};
+  return {action != kPass, kTurnPhase, action >= kDiscard};
+}
+
+}  // namespace env

@@ -1,0 +1,386 @@
+"""Skip-Bo duels: the evaluation that the paper on HPVP proposes and does not carry out.
+
+    python experiments/skipbo_duels.py
+
+Every hand-written player meets every other over the same deals, each deal twice with the seats swapped; seat 0 begins.
+The number of games comes from a power analysis. Then everybody plays against himself, which shows what the start is
+worth, and 2 to 6 sit at a table. Writes duels.json, duels.md and duels.png; --csv writes a line per game as well.
+
+Win rates count a draw (a deadlock) as half and have Wilson and Clopper-Pearson intervals. These take games as
+independent, so the test of a duel is McNemar's, whose unit is the deal. How long it takes to win is compared between
+the games that one player won and those that the other won: Mann-Whitney, with the share of pairs in which the first
+took longer. Holm's correction is over all tests. Since seat 0 begins, complete rounds before a win are the winner's
+turns minus one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+import env
+from muzero import stats
+
+HERE = Path(__file__).resolve().parent
+BOTS = (
+    "random",
+    "random_play",
+    "greedy",
+    "greedy_random_pile",
+    "hpvp_first_pile",
+    "hpvp_highest_top",
+    "hpvp",
+    "wild_saver",
+)
+TABLES = (("hpvp", "greedy"), ("wild_saver", "hpvp"))  # one among others of another kind
+PLAYERS = (2, 3, 4, 5, 6)
+ALPHA, POWER = 0.05, 0.8
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Games of two players, a deal's two games next to each other, a in seat 0 first.
+
+    Attributes:
+      points: [2 D] of a, a draw is half.
+      turns: [2 D] of the winner, 0 for a draw.
+      deadlocks: [2 D] bool.
+      completed: [2 D] building piles.
+      decisions: [2 D].
+    """
+
+    points: NDArray[np.float64]
+    turns: NDArray[np.int32]
+    deadlocks: NDArray[np.bool_]
+    completed: NDArray[np.int32]
+    decisions: NDArray[np.int32]
+
+
+def duel(a: str, b: str, deals: int, seed: int) -> Duel:
+    """Plays each deal twice."""
+    tables = env.make("skipbo", 1, 2, seed=seed, threads=os.cpu_count() or 1)
+    columns = []
+    for seat in (0, 1):
+        names = (a, b) if seat == 0 else (b, a)
+        records = tables.play([tables.bot(name) for name in names], deals, seed=seed)
+        if records.truncated.any():
+            raise RuntimeError(f"{a} against {b}: a game reached {tables.rules['max_decisions']} decisions")
+        winner = records.stats["winner"]
+        turns = np.where(winner == 0, records.stats["turns_0"], records.stats["turns_1"])
+        columns.append(
+            (
+                np.where(winner < 0, 0.5, winner == seat),
+                np.where(winner < 0, 0, turns),
+                records.stats["deadlock"].astype(bool),
+                records.stats["completed_piles"],
+                records.stats["decisions"],
+            )
+        )
+    return Duel(*(np.stack(pair, 1).reshape(-1) for pair in zip(*columns, strict=True)))
+
+
+def interval(found: stats.Interval) -> list[float]:
+    """Both ends."""
+    return [round(found.low, 5), round(found.high, 5)]
+
+
+def rate(points: float, games: int) -> Row:
+    """A win rate with both intervals."""
+    wilson, exact = stats.wilson(points, games), stats.clopper_pearson(points, games)
+    return {
+        "rate": round(wilson.estimate, 5),
+        "wilson": interval(wilson),
+        "clopper_pearson": interval(exact),
+        "n": games,
+    }
+
+
+def rounds_to_win(turns: NDArray[np.int32]) -> Row | None:
+    """Median and quartiles of the complete rounds before a win."""
+    if not len(turns):
+        return None
+    low, middle, high = np.quantile(turns - 1, [0.25, 0.5, 0.75]).tolist()
+    return {"median": middle, "iqr": [low, high], "mean": round(float((turns - 1).mean()), 3), "wins": len(turns)}
+
+
+def summarize(a: str, b: str, games: Duel) -> Row:
+    """The numbers of one duel; p-values are as they are."""
+    points = games.points
+    won, lost = games.turns[points == 1], games.turns[points == 0]
+    paired = stats.variance_reduction(points)
+    row: Row = {
+        "a": a,
+        "b": b,
+        **rate(float(points.sum()), len(points)),
+        "wins": int((points == 1).sum()),
+        "draws": int((points == 0.5).sum()),
+        "losses": int((points == 0).sum()),
+        "p": stats.mcnemar_deals(points).p_value,
+        "start": round(paired.seat_effect, 5),
+        "correlation": round(paired.correlation, 4),
+        "rounds_a": rounds_to_win(won),
+        "rounds_b": rounds_to_win(lost),
+        "deadlocks": round(float(games.deadlocks.mean()), 5),
+        "completed_piles": round(float(games.completed.mean()), 3),
+        "decisions": round(float(games.decisions.mean()), 2),
+        "games_needed": None,
+        "turns_p": None,
+        "turns_effect": None,
+    }
+    if 0 < row["rate"] < 1 and row["rate"] != 0.5:
+        row["games_needed"] = stats.sample_size_of_match(row["rate"], alpha=ALPHA, power=POWER).total
+    if len(won) and len(lost):
+        test = stats.mann_whitney(won, lost)
+        row |= {"turns_p": test.p_value, "turns_effect": round(test.effect, 5)}
+    return row
+
+
+def correct(rows: list[Row]) -> int:
+    """Adds Holm's p-values over all tests of all duels; returns how many there are."""
+    tests = [(row, name) for row in rows for name in ("p", "turns_p") if row[name] is not None]
+    for (row, name), adjusted in zip(tests, stats.holm([row[name] for row, name in tests]).adjusted, strict=True):
+        row[f"{name}_holm"] = adjusted
+    return len(tests)
+
+
+def against_itself(name: str, players: int, games: int, seed: int) -> Row:
+    """What a seat is worth, and how games go, if everybody plays alike."""
+    tables = env.make("skipbo", 1, players, seed=seed, threads=os.cpu_count() or 1)
+    records = tables.play([tables.bot(name)] * players, games, seed=seed)
+    winner, counts = records.stats["winner"], records.stats
+    draws = int((winner < 0).sum())
+    return {
+        "bot": name,
+        "players": players,
+        "seats": [rate(int((winner == seat).sum()) + draws / players, games) for seat in range(players)],
+        "deadlocks": round(float(counts["deadlock"].mean()), 5),
+        "rounds": rounds_to_win(np.stack([counts[f"turns_{seat}"] for seat in range(players)]).max(0)[winner >= 0]),
+        "decisions": round(float(counts["decisions"].mean()), 2),
+        "reshuffles": round(float(counts["reshuffles"].mean()), 3),
+    }
+
+
+def one_among(one: str, others: str, players: int, games: int, seed: int) -> Row:
+    """How often one player wins at a table of others, over the same deals in every seat."""
+    tables = env.make("skipbo", 1, players, seed=seed, threads=os.cpu_count() or 1)
+    points, deadlocks, each = 0.0, 0, games // players
+    for seat in range(players):
+        bots = [tables.bot(others)] * players
+        bots[seat] = tables.bot(one)
+        counts = tables.play(bots, each, seed=seed).stats
+        points += float((counts["winner"] == seat).sum() + (counts["winner"] < 0).sum() / players)
+        deadlocks += int(counts["deadlock"].sum())
+    total = each * players
+    return {"one": one, "others": others, "players": players, **rate(points, total), "deadlocks": deadlocks / total}
+
+
+def deals_wanted(difference: float) -> int:
+    """Deals per duel, by power analysis: to tell 1/2 + difference from 1/2, after correcting for all tests."""
+    tests = len(BOTS) * (len(BOTS) - 1)  # two for each pair
+    return -(-stats.sample_size_of_match(0.5 + difference, alpha=ALPHA / tests, power=POWER).total // 2)
+
+
+def study(deals: int, seed: int, keep: dict[tuple[str, str], Duel] | None = None) -> Row:
+    """All duels, starts and larger tables; `keep` is filled with the games of the duels."""
+    duels = []
+    for a, b in combinations(BOTS, 2):
+        games = duel(b, a, deals, seed)  # the one that should be stronger first
+        duels.append(summarize(b, a, games))
+        if keep is not None:
+            keep[b, a] = games
+    tests = correct(duels)
+    points = np.zeros((len(BOTS), len(BOTS)))
+    for row in duels:
+        i, j = BOTS.index(row["a"]), BOTS.index(row["b"])
+        points[i, j], points[j, i] = row["wins"] + row["draws"] / 2, row["losses"] + row["draws"] / 2
+    ladder = stats.ladder(BOTS, points, anchor="hpvp")
+    games = 2 * deals
+    return {
+        "deals": deals,
+        "tests": tests,
+        "duels": duels,
+        "ladder": [
+            {"bot": r.name, "elo": round(r.elo, 1), "ci": [round(r.low, 1), round(r.high, 1)]} for r in ladder.ratings
+        ],
+        "itself": [against_itself(name, 2, games, seed) for name in BOTS],
+        "seats": [against_itself("hpvp", players, games, seed) for players in PLAYERS],
+        "one_among": [one_among(*pair, players, games, seed) for pair in TABLES for players in PLAYERS],
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------
+# What is written.
+
+
+def p_text(p: float | None) -> str:
+    """A p-value, short."""
+    return "-" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def rate_text(row: Row) -> str:
+    """A win rate with its Wilson interval."""
+    return f"{row['rate']:.4f} [{row['wilson'][0]:.4f}, {row['wilson'][1]:.4f}]"
+
+
+def rounds_text(row: Row | None) -> str:
+    """Median and quartiles."""
+    return f"{row['median']:.0f} ({row['iqr'][0]:.0f}-{row['iqr'][1]:.0f})" if row else "-"
+
+
+def markdown(result: Row, difference: float, command: str) -> str:
+    """The study as a page."""
+    deals, tests = result["deals"], result["tests"]
+    lines = [
+        "# Skip-Bo: duels of hand-written players",
+        "",
+        f"    {command}",
+        "",
+        f"Stock 30, {deals:,} deals per duel, each played twice with the seats swapped: enough to tell a win rate of",
+        f"{0.5 + difference:g} from 1/2 with power {POWER} at level {ALPHA} / {len(BOTS) * (len(BOTS) - 1)}. A draw"
+        " counts as half; 95 % Wilson intervals",
+        f"(Clopper-Pearson in duels.json). p is Holm's over {tests} tests: McNemar's of the win rate,",
+        "Mann-Whitney's of the rounds to win. Rounds are complete rounds before a win, median (quartiles), of the",
+        "games that the player won; the effect is the share of pairs of games in which a took longer to win than b.",
+        "",
+        "## Duels",
+        "",
+        "| a | b | a wins | p | deadlocks | start | rounds of a | of b | p | effect |",
+        "|---|---|:-:|--:|--:|--:|:-:|:-:|--:|--:|",
+    ]
+    for row in result["duels"]:
+        effect = "-" if row["turns_effect"] is None else f"{row['turns_effect']:.3f}"
+        lines.append(
+            f"| `{row['a']}` | `{row['b']}` | {rate_text(row)} | {p_text(row['p_holm'])} | {row['deadlocks']:.4f} "
+            f"| {row['start']:+.4f} | {rounds_text(row['rounds_a'])} | {rounds_text(row['rounds_b'])} "
+            f"| {p_text(row.get('turns_p_holm'))} | {effect} |"
+        )
+    lines += [
+        "",
+        "start: a's win rate as the one who begins minus that as the other.",
+        "",
+        "## Ladder",
+        "",
+        "| player | Elo | 95 % interval |",
+        "|---|--:|:-:|",
+        *(f"| `{r['bot']}` | {r['elo']:+.0f} | [{r['ci'][0]:+.0f}, {r['ci'][1]:+.0f}] |" for r in result["ladder"]),
+        "",
+        "## Against itself: what the start is worth",
+        "",
+        "| player | who begins wins | deadlocks | rounds to win | decisions | reshuffles |",
+        "|---|:-:|--:|:-:|--:|--:|",
+    ]
+    for row in result["itself"]:
+        lines.append(
+            f"| `{row['bot']}` | {rate_text(row['seats'][0])} | {row['deadlocks']:.4f} | {rounds_text(row['rounds'])} "
+            f"| {row['decisions']:.0f} | {row['reshuffles']:.2f} |"
+        )
+    lines += [
+        "",
+        "## More players",
+        "",
+        "Win rate by seat if everybody plays `hpvp` (stock 30 for 2 to 4 players, 20 for 5 and 6):",
+        "",
+        "| players | " + " | ".join(f"seat {seat}" for seat in range(6)) + " | deadlocks | rounds to win |",
+        "|--:|" + ":-:|" * 6 + "--:|:-:|",
+    ]
+    for row in result["seats"]:
+        cells = [f"{seat['rate']:.4f}" for seat in row["seats"]] + [""] * (6 - row["players"])
+        parts = [str(row["players"]), *cells, f"{row['deadlocks']:.4f}", rounds_text(row["rounds"])]
+        lines.append(f"| {' | '.join(parts)} |")
+    lines += [
+        "",
+        "One player among others, in every seat as often:",
+        "",
+        "| one | others | players | wins | if all were equal | deadlocks |",
+        "|---|---|--:|:-:|--:|--:|",
+    ]
+    for row in result["one_among"]:
+        lines.append(
+            f"| `{row['one']}` | `{row['others']}` | {row['players']} | {rate_text(row)} | {1 / row['players']:.4f} "
+            f"| {row['deadlocks']:.4f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def draw(result: Row, path: Path) -> None:
+    """Win rates of all duels, and how many rounds a win takes."""
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    matrix, spread = figure.subplots(1, 2)
+    rates = np.full((len(BOTS), len(BOTS)), np.nan)
+    for row in result["duels"]:
+        i, j = BOTS.index(row["a"]), BOTS.index(row["b"])
+        rates[i, j], rates[j, i] = row["rate"], 1 - row["rate"]
+    matrix.imshow(rates, cmap="RdBu", vmin=0, vmax=1)
+    for i, j in np.argwhere(~np.isnan(rates)):
+        matrix.text(j, i, f"{rates[i, j]:.2f}", ha="center", va="center", fontsize=8)
+    matrix.set(title="win rate of the row against the column", xticks=range(len(BOTS)), yticks=range(len(BOTS)))
+    matrix.set_xticklabels(BOTS, rotation=45, ha="right")
+    matrix.set_yticklabels(BOTS)
+    played = [row for row in result["itself"] if row["rounds"]]
+    for place, row in enumerate(played):
+        low, high = row["rounds"]["iqr"]
+        spread.plot([low, high], [place, place], color="tab:blue", linewidth=3)
+        spread.plot(row["rounds"]["median"], place, "o", color="tab:blue")
+    spread.set(title="rounds to win against itself: median and quartiles", yticks=range(len(played)), xlabel="rounds")
+    spread.set_yticklabels([row["bot"] for row in played])
+    spread.set_xlim(left=0)
+    spread.invert_yaxis()
+    figure.savefig(path, dpi=150)
+
+
+def csv_rows(games: dict[tuple[str, str], Duel], seed: int) -> Iterator[list[Any]]:
+    """A line per game. Seed, deal and seats give the same game again, action for action."""
+    yield ["a", "b", "seed", "deal", "seat_of_a", "points_of_a", "winners_turns", "completed_piles", "decisions"]
+    for (a, b), duel in games.items():
+        columns = zip(duel.points, duel.turns, duel.completed, duel.decisions, strict=True)
+        for i, (points, *counts) in enumerate(columns):
+            yield [a, b, seed, i // 2, i % 2, f"{points:g}", *counts]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the study and writes its files."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--difference", type=float, default=0.01, help="from a win rate of 1/2 that is to be found (default: 0.01)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the deals (default: 0)")
+    parser.add_argument("--csv", type=Path, help="file for a line per game of the duels (default: none)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=HERE / "results" / "skipbo_duels",
+        help="directory for the results (default: experiments/results/skipbo_duels)",
+    )
+    args = parser.parse_args(argv)
+    if not 0 < args.difference < 0.5:
+        parser.error("--difference must be between 0 and 0.5")
+
+    command = f"python experiments/skipbo_duels.py --difference {args.difference:g} --seed {args.seed}"
+    games: dict[tuple[str, str], Duel] = {}
+    result = study(deals_wanted(args.difference), args.seed, games if args.csv else None)
+    page = markdown(result, args.difference, command)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "duels.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")
+    (args.out / "duels.md").write_text(page)
+    draw(result, args.out / "duels.png")
+    if args.csv:
+        with args.csv.open("w", newline="") as file:
+            csv.writer(file).writerows(csv_rows(games, args.seed))
+    print(page)
+
+
+if __name__ == "__main__":
+    main()
