@@ -258,7 +258,9 @@ class RayRuntime:
                 cores = max(os.cpu_count() or 1, int(np.ceil(r.workers * r.worker_cpus)))
                 settings |= {"num_cpus": cores, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
             ray.init(**settings)
-        self._make = ray.remote(num_cpus=r.worker_cpus, num_gpus=r.worker_gpus, max_restarts=0)(_Actor)
+        self._make = ray.remote(
+            num_cpus=r.worker_cpus, num_gpus=r.worker_gpus, max_restarts=0, scheduling_strategy="SPREAD"
+        )(_Actor)
         self.generation = [0] * r.workers
         self.restarts = 0
         self.actors = [self._actor(i) for i in range(r.workers)]
@@ -294,6 +296,8 @@ class RayRuntime:
                 index, actor, asked = self._flights.pop(result)
                 try:
                     landed[result] = self.ray.get(result)
+                except self.ray.exceptions.ObjectLostError:  # with the node that kept it
+                    order[order.index(result)] = self._launch(index, asked)
                 except self.ray.exceptions.RayActorError as error:
                     if "creation task" in str(error):  # it would fail again
                         raise RuntimeError(f"self-play actor {index} cannot start: {error}") from None
@@ -309,10 +313,13 @@ class RayRuntime:
         self.actors[index] = self._actor(index)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """See `Runtime`."""
+        """See `Runtime`. If an actor has died, nothing is known of the games under way."""
         if self._flights:
             return {}
-        return _pack(self.ray.get([actor.state.remote() for actor in self.actors]), self.generation)
+        try:
+            return _pack(self.ray.get([actor.state.remote() for actor in self.actors]), self.generation)
+        except (self.ray.exceptions.RayActorError, self.ray.exceptions.ObjectLostError):
+            return {}
 
     def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
         """See `Runtime`."""

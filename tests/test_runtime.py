@@ -148,6 +148,39 @@ def test_actors_share_the_games_and_a_dead_one_is_replaced() -> None:
 
 
 @pytest.mark.usefixtures("cluster")
+def test_a_checkpoint_does_not_need_every_actor() -> None:
+    """One that has died is noticed by the next games, not by whoever saves."""
+    config = a_config("ray", workers=2)
+    runtime = RayRuntime(config)
+    ask(runtime, config)
+    ray.kill(runtime.actors[0])
+    assert runtime.state() == {}
+    assert [len(part.episodes) >= 2 for part in ask(runtime, config)] == [True, True]
+    assert (runtime.restarts, runtime.generation) == (1, [1, 0])
+    assert "generation" in runtime.state()
+    runtime.close()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_games_that_are_lost_with_a_node_are_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = a_config("ray")
+    runtime, get, lost = RayRuntime(config), ray.get, []
+
+    def get_after_a_loss(result: Any, **options: Any) -> Any:
+        if not lost:
+            lost.append(result)
+            raise ray.exceptions.ObjectLostError(result.hex(), "", "")
+        return get(result, **options)
+
+    monkeypatch.setattr(ray, "get", get_after_a_loss)
+    (part,) = ask(runtime, config)
+    assert len(part.episodes) >= 4
+    assert (len(lost), runtime.restarts) == (1, 0)
+    monkeypatch.undo()
+    runtime.close()
+
+
+@pytest.mark.usefixtures("cluster")
 def test_async_takes_what_has_landed() -> None:
     """Requests beyond `in_flight` are not made; a gathering returns as soon as there is something."""
     config = a_config("ray", mode="async", workers=2)

@@ -1,0 +1,97 @@
+# shellcheck shell=bash
+# What the batch files share; they source it. Leaves the working directory at the project's root.
+set -euo pipefail
+cd "${PROJECT:-${SLURM_SUBMIT_DIR:-.}}"
+# shellcheck source=slurm/config.sh
+source slurm/config.sh
+
+EXIT_REQUEUE=75 # of python -m muzero.train: it has saved, start it again
+SIGNALLED="138 143" # of a program that SIGUSR1 or SIGTERM ended
+
+# How many tasks a grid of lists has: size "baseline belief" "0 1 2" is 6.
+size() {
+  local count=1 list words
+  for list in "$@"; do
+    read -ra words <<<"$list"
+    count=$((count * ${#words[@]}))
+  done
+  echo "$count"
+}
+
+# What a task is of such a grid, the last list varying fastest: pick 4 "baseline belief" "0 1 2" is belief 1.
+pick() {
+  local index=$1 rest list words picked=""
+  shift
+  rest=$(size "$@")
+  if ((index >= rest)); then
+    echo "task $index: there are only $rest tasks" >&2
+    return 2
+  fi
+  for list in "$@"; do
+    read -ra words <<<"$list"
+    rest=$((rest / ${#words[@]}))
+    picked+="${words[index / rest]} "
+    index=$((index % rest))
+  done
+  echo "${picked% }"
+}
+
+# Environment of everything that runs in a job.
+prepare() {
+  local module
+  for module in $MODULES; do module load "$module"; done
+  export WANDB_MODE
+  export OMP_NUM_THREADS="${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}}"
+  export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}" # srun does not take it over from sbatch any more
+  IN_CONTAINER=()
+  if [[ -n $CONTAINER ]]; then
+    read -ra IN_CONTAINER <<<"apptainer exec $CONTAINER_OPTIONS"
+    IN_CONTAINER+=("$CONTAINER")
+  fi
+}
+
+# logging.wandb of python -m muzero.train.
+wandb_setting() {
+  [[ $WANDB_MODE == disabled ]] || echo "logging.wandb=$WANDB_MODE"
+}
+
+# Runs Python as a step of this job, with the options for srun in STEP_OPTIONS, and returns its exit code.
+#
+# Before the time limit SLURM sends SIGUSR1 to this shell (--signal=B:USR1@...), which passes it on; a preempted job's
+# steps are sent SIGTERM. The trainer answers either by saving and exit code 75, other programs end. In both cases the
+# job goes back to the queue, and finds what is there when it runs again.
+python_step() {
+  local code child interrupted=""
+  prepare
+  srun --ntasks=1 --nodes=1 "${STEP_OPTIONS[@]}" "${IN_CONTAINER[@]}" "$VENV/bin/python" "$@" &
+  child=$!
+  # shellcheck disable=SC2064 # the child of now
+  trap "interrupted=yes; kill -USR1 $child 2>/dev/null" USR1
+  # shellcheck disable=SC2064
+  trap "interrupted=yes; kill -TERM $child 2>/dev/null" TERM
+  while true; do
+    interrupted="" code=0
+    wait "$child" || code=$?
+    [[ -n $interrupted ]] || break # else it was the trap that ended the waiting
+  done
+  trap - USR1 TERM
+  if [[ " $EXIT_REQUEUE $SIGNALLED " == *" $code "* ]]; then requeue; fi
+  return "$code"
+}
+STEP_OPTIONS=()
+
+# Puts this job back into the queue, unless somebody has cancelled it.
+requeue() {
+  local job=$SLURM_JOB_ID state
+  # By its number a task may be taken for its whole array.
+  [[ -z ${SLURM_ARRAY_JOB_ID:-} ]] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+  state=$(scontrol show job --oneliner "$job" | sed -n 's/.* JobState=\([A-Z_]*\).*/\1/p')
+  if [[ $state != RUNNING ]]; then
+    echo "stopped while $state: stays stopped"
+  elif ((${SLURM_RESTART_COUNT:-0} >= MAX_REQUEUES)); then
+    echo "stopped for the ${SLURM_RESTART_COUNT}th time and given up: MAX_REQUEUES=$MAX_REQUEUES" >&2
+  else
+    echo "stopped early: back to the queue, to go on from what is saved"
+    scontrol requeue "$job"
+  fi
+}

@@ -1,0 +1,1 @@
+"""Tests on a real SLURM, which they start for themselves."""

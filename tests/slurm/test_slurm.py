@@ -1,0 +1,198 @@
+"""The batch files and the study on a real SLURM: arrays, dependencies, preemption, lost nodes.
+
+The scheduler is installed from Debian's packages and runs in a temporary directory, see throwaway.sh.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muzero import checkpoint, metrics
+from tests.slurm.throwaway import ROOT, Slurm, reason_to_skip, wait_until
+from tests.test_train import TINY, Run, result, same
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(bool(reason_to_skip()), reason=reason_to_skip()),
+]
+LONG = [*TINY, "train.iterations=12"]
+CLOCK = ("seconds", "minutes")
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Slurm]:
+    home = Path(tempfile.mkdtemp(prefix="slurm-"))
+    home.chmod(0o755)  # munge wants its socket within everybody's reach; pytest's directories are not
+    cluster = Slurm(home)
+    yield cluster
+    cluster.stop()
+    shutil.rmtree(home)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nobody interrupted."""
+    return Run(tmp_path_factory.mktemp("reference"), settings=LONG).done().path
+
+
+def iterations(run: Path) -> int:
+    file = run / metrics.METRICS
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+def a_job(slurm: Slurm, run: Path, *options: str) -> str:
+    """A training job that has done an iteration or two, and has more to do."""
+    number = slurm.submit(*options, "train.sbatch", *LONG, f"run_dir={run}")
+    wait_until(lambda: iterations(run) >= 2, lambda: slurm.log(number))
+    assert iterations(run) < 12
+    return number
+
+
+# ---- tasks that are stopped --------------------------------------------------------------------------------------
+
+
+def test_a_preempted_job_saves_and_resumes(slurm: Slurm, reference: Path, tmp_path: Path) -> None:
+    """By a job of a partition with precedence that needs every node."""
+    run = tmp_path / "run"
+    number = a_job(slurm, run)
+    words = ("--parsable", "--partition=high", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
+    urgent = slurm.command("sbatch", *words)
+    slurm.wait_for(urgent, "COMPLETED")
+    shown = slurm.wait_for(number, "COMPLETED")
+    assert shown["Restarts"] == "1"
+    assert "SIGTERM: saved" in slurm.log(number)
+    assert "back to the queue" in slurm.log(number)
+    assert "resuming belief" in slurm.log(number)
+    assert same(result(reference), result(run))
+
+
+def test_asked_to_stop_before_the_time_limit_a_job_saves_and_resumes(
+    slurm: Slurm, reference: Path, tmp_path: Path
+) -> None:
+    """The signal of --signal=B:USR1@..., which goes to the batch shell."""
+    run = tmp_path / "run"
+    number = a_job(slurm, run)
+    slurm.command("scancel", "--batch", "--signal=USR1", number)
+    shown = slurm.wait_for(number, "COMPLETED")
+    assert shown["Restarts"] == "1"
+    assert "SIGUSR1: saved" in slurm.log(number)
+    assert same(result(reference), result(run))
+
+
+def test_a_job_killed_at_random_moments_ends_the_same(slurm: Slurm, reference: Path, tmp_path: Path) -> None:
+    run, rng = tmp_path / "run", random.Random(0)
+    number = a_job(slurm, run)
+    for kill in (1, 2):
+        time.sleep(rng.uniform(0, 1))
+        (process,) = [
+            p for node in ("node1", "node2", "node3") for p in slurm.processes(node, "python", str(run), "-m")
+        ]
+        os.kill(process, signal.SIGKILL)
+        slurm.wait_for(number, "FAILED")
+        slurm.command("scontrol", "requeue", number)
+        started = slurm.log(number).count("resuming belief")
+        if kill == 1:
+            wait_until(
+                lambda before=started: slurm.log(number).count("resuming belief") > before, lambda: slurm.log(number)
+            )  # type: ignore[misc]
+    slurm.wait_for(number, "COMPLETED")
+    assert same(result(reference), result(run))
+
+
+def test_a_cancelled_job_stays_cancelled(slurm: Slurm, tmp_path: Path) -> None:
+    """Though what it was running saves, and says that it could go on."""
+    run = tmp_path / "run"
+    number = a_job(slurm, run)
+    slurm.command("scancel", number)
+    slurm.wait_for(number, "CANCELLED", "COMPLETING")
+    wait_until(lambda: slurm.show(number)["JobState"] == "CANCELLED", lambda: slurm.log(number))
+    time.sleep(3)
+    assert slurm.show(number)["JobState"] == "CANCELLED"
+    assert iterations(run) < 12
+
+
+# ---- the study ---------------------------------------------------------------------------------------------------
+
+
+def study(slurm: Slurm, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "muzero.study", *words]
+    return subprocess.run(command, env=slurm.environment, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def table(home: Path, path: Path) -> Any:
+    """A result in a study's directory, without the clock and the directory's name."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items() if k not in CLOCK}
+        return [plain(v) for v in value] if isinstance(value, list) else value
+
+    return plain(json.loads((home / path).read_text().replace(str(home), "STUDY")))
+
+
+def test_the_smoke_study_is_the_same_on_slurm_and_here(slurm: Slurm, tmp_path: Path) -> None:
+    """Two variants, two seeds, two checkpoints: unattended, and again with nothing left to do."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    words = ("preset=smoke", "workers=1")
+    submitted = study(slurm, "submit=slurm", f"dir={there}", *words)
+    assert submitted.returncode == 0, submitted.stderr
+    local = study(slurm, "submit=local", f"dir={here}", *words)
+    assert local.returncode == 0, local.stdout + local.stderr
+    assert "all done" in local.stdout
+
+    def status() -> str:
+        return study(slurm, "status", f"dir={there}").stdout
+
+    def over() -> bool:
+        assert "failed" not in status().splitlines()[-2:], status()
+        return slurm.command("squeue", "--noheader", "--format=%i") == ""
+
+    wait_until(over, status)
+    assert "all done" in status(), status() + "".join(p.read_text() for p in (there / "logs").iterdir())
+    names = ("belief-against-baseline/head_to_head", "bot_eval/bot_eval", "ego_ablation/ego_ablation")
+    for name in (*names, "latent_probes/latent_probes", "report/report"):
+        path = Path(f"{name}.json")
+        assert table(here, path) == table(there, path), path
+    for run in sorted((here / "train").iterdir()):
+        assert same(result(run), result(there / "train" / run.name))
+    again = study(slurm, "submit=slurm", f"dir={there}", *words)
+    assert "job" not in again.stdout
+    assert "all done" in again.stdout
+
+
+# ---- Ray on two nodes --------------------------------------------------------------------------------------------
+
+
+def test_training_survives_the_loss_of_a_node(slurm: Slurm, tmp_path: Path) -> None:
+    """Its actors start again on the node that is left. Last: the node stays lost."""
+    run = tmp_path / "run"
+    words = [word for word in LONG if not word.startswith("train.iterations")]
+    options = ("--nodes=2", "--nodelist=node1,node2", "ray_cluster.sbatch", *words, "train.iterations=20")
+    # Ray takes 127.0.0.1 for the machine's address on the network, other loopback addresses as they are.
+    addresses = "127.0.0.11 127.0.0.12"
+    number = slurm.submit(*options, f"run_dir={run}", RAY_WORKERS="2", RAY_ADDRESSES=addresses)
+    wait_until(lambda: iterations(run) >= 2, lambda: slurm.log(number))
+    assert "Ray runs on 2 of 2 nodes" in slurm.log(number)
+    actors = {node: slurm.processes(node, "ray::_Actor") for node in ("node1", "node2")}
+    assert [len(found) for found in actors.values()] == [1, 1]
+    slurm.pull_the_plug("node2")
+    lost_at = iterations(run)
+    assert lost_at < 18
+    slurm.wait_for(number, "COMPLETED")
+    assert [record["iteration"] for record in metrics.read(run)] == list(range(1, 21))
+    assert int(checkpoint.checkpoints(run)[-1].name) == 20
+    assert slurm.show(number)["Restarts"] == "0"

@@ -1,0 +1,132 @@
+"""A SLURM for tests; throwaway.sh beside this file starts and stops it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCRIPT = Path(__file__).with_suffix(".sh")
+WAIT = 400.0  # seconds that anything may take
+
+
+def reason_to_skip() -> str:
+    """Why there can be no SLURM here; empty if there can."""
+    if not shutil.which("apt-get"):
+        return "installs SLURM from Debian's packages, and this is not Debian (no apt-get)"
+    if os.geteuid() != 0:
+        return f"starts SLURM's daemons as root, and this is user {os.geteuid()}"
+    return ""
+
+
+class Slurm:
+    """A cluster of a few nodes, all on this machine.
+
+    Attributes:
+      home: its directory, where tests put their runs too.
+      environment: of its commands.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        subprocess.run([SCRIPT, "install"], check=True)
+        started = subprocess.run([SCRIPT, "start", home], check=True, stdout=subprocess.PIPE, text=True)
+        name, _, value = started.stdout.strip().partition("=")
+        plain = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))}
+        settings = {"VENV": sys.prefix, "CPUS": "1", "MEM": "500M", "TIME": "30", "WANDB_MODE": "disabled"}
+        self.environment = {**plain, **settings, "LOGS": str(home / "logs"), "OMP_NUM_THREADS": "1", name: value}
+
+    def stop(self) -> None:
+        """Ends its jobs and its daemons."""
+        subprocess.run([SCRIPT, "stop", self.home], check=True)
+
+    def command(self, *words: object, **settings: str) -> str:
+        """What a command of SLURM's prints."""
+        done = subprocess.run(
+            [str(word) for word in words],
+            env={**self.environment, **settings},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+        return done.stdout.strip()
+
+    def submit(self, *words: str, **settings: str) -> str:
+        """A job's number."""
+        return self.command(ROOT / "slurm" / "submit.sh", *words, **settings)
+
+    def show(self, number: str) -> dict[str, str]:
+        """What is known of a job."""
+        text = self.command("scontrol", "show", "job", "--oneliner", number)
+        return dict(re.findall(r"(\w+)=(\S+)", text))
+
+    def log(self, number: str) -> str:
+        """What a job has printed."""
+        return "".join(path.read_text() for path in (self.home / "logs").glob(f"*-{number}.log"))
+
+    def wait_for(self, number: str, *states: str) -> dict[str, str]:
+        """Waits until a job is in one of these states, and says what is known of it."""
+        shown: dict[str, str] = {}
+
+        def reached() -> bool:
+            shown.update(self.show(number))
+            ended = shown["JobState"] in ("FAILED", "CANCELLED", "TIMEOUT", "COMPLETED", "NODE_FAIL")
+            assert not ended or shown["JobState"] in states, f"{shown['JobState']}: {self.log(number)}"
+            return shown["JobState"] in states
+
+        wait_until(reached, lambda: f"{shown.get('JobState')}: {self.log(number)}")
+        return shown
+
+    def processes(self, node: str, *words: str) -> list[int]:
+        """Of jobs on a node, those that have all these words in their command line."""
+        found = []
+        for place in Path("/proc").iterdir():
+            if place.name.isdigit() and int(place.name) != os.getpid():
+                try:
+                    told = (place / "environ").read_bytes().split(b"\0")
+                    line = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                except OSError:  # gone
+                    continue
+                here = f"SLURM_CONF={self.environment['SLURM_CONF']}".encode() in told
+                if here and f"SLURMD_NODENAME={node}".encode() in told and all(word in line for word in words):
+                    found.append(int(place.name))
+        return found
+
+    def pull_the_plug(self, node: str) -> None:
+        """Kills everything on a node, its daemon first."""
+        jobs = self.processes(node)
+        watchers = {parent for job in jobs if "slurmstepd" in _name(parent := _parent(job))}
+        for number in (int((self.home / f"slurmd-{node}.pid").read_text()), *watchers, *jobs):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+
+
+def _parent(process: int) -> int:
+    """0 if the process is gone."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def _name(process: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text()
+    return ""
+
+
+def wait_until(true: Callable[[], bool], otherwise: Callable[[], str]) -> None:
+    """Waits, and fails with a message if it takes too long."""
+    end = time.monotonic() + WAIT
+    while not true():
+        assert time.monotonic() < end, otherwise()
+        time.sleep(0.2)
