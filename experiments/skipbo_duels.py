@@ -325,16 +325,17 @@ def draw(result: Row, path: Path) -> None:
         rates[i, j], rates[j, i] = row["rate"], 1 - row["rate"]
     matrix.imshow(rates, cmap="RdBu", vmin=0, vmax=1)
     for i, j in np.argwhere(~np.isnan(rates)):
-        matrix.text(j, i, f"{rates[i, j]:.2f}", ha="center", va="center", fontsize=8)
+        color = "white" if abs(rates[i, j] - 0.5) > 0.3 else "black"
+        matrix.text(j, i, f"{rates[i, j]:.2f}", ha="center", va="center", fontsize=8, color=color)
     matrix.set(title="win rate of the row against the column", xticks=range(len(BOTS)), yticks=range(len(BOTS)))
     matrix.set_xticklabels(BOTS, rotation=45, ha="right")
     matrix.set_yticklabels(BOTS)
-    played = [row for row in result["itself"] if row["rounds"]]
+    played = [row for row in result["itself"] if row["deadlocks"] < 0.5]
     for place, row in enumerate(played):
         low, high = row["rounds"]["iqr"]
         spread.plot([low, high], [place, place], color="tab:blue", linewidth=3)
         spread.plot(row["rounds"]["median"], place, "o", color="tab:blue")
-    spread.set(title="rounds to win against itself: median and quartiles", yticks=range(len(played)), xlabel="rounds")
+    spread.set(title="rounds to win against itself (quartiles)", yticks=range(len(played)), xlabel="rounds")
     spread.set_yticklabels([row["bot"] for row in played])
     spread.set_xlim(left=0)
     spread.invert_yaxis()
