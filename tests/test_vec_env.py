@@ -490,7 +490,9 @@ if child:
 @per_game
 def test_long_work_hears_ctrl_c(case: Case) -> None:
     program = f"""
+import signal
 import env
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let their background jobs ignore it
 tables = env.make({case.game!r}, 256, seed=1)
 bots = [tables.bot(next(iter(tables.bots)))] * 2
 print("ready", flush=True)
