@@ -29,8 +29,8 @@ pytestmark = [
     pytest.mark.timeout(1800),
     pytest.mark.skipif(bool(reason_to_skip()), reason=reason_to_skip()),
 ]
-LONG = [*TINY, "train.iterations=12"]
-CLOCK = ("seconds", "minutes")
+LONG = [*TINY, "+game.rules.max_decisions=200", "train.iterations=12"]
+CLOCK = ("seconds", "seconds_per_game", "minutes")
 
 
 @pytest.fixture(scope="module")
