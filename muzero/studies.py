@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import re
 import shlex
+import socket
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +73,7 @@ class Run:
     @property
     def label(self) -> str:
         """For file names."""
-        return re.sub(r"[^\w.-]+", "_", str(self.path)).strip("_")
+        return run_label(self.path)
 
     def agent(self, iteration: int, **options: Any) -> str:
         """Its checkpoint as an agent with search; options that are None are left out."""
@@ -238,11 +240,21 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     return [f"| {' | '.join(str(cell) for cell in cells)} |" for cells in (titles, marks, *rows)]
 
 
+def run_label(path: Path) -> str:
+    """A run directory in the names of files."""
+    return re.sub(r"[^\w.-]+", "_", str(path)).strip("_")
+
+
 def write_whole(path: Path, text: str) -> None:
     """So that nobody ever reads half of it: jobs of an array may write the same file."""
-    draft = path.with_name(f".{path.name}.draft")
+    draft = _draft(path)
     draft.write_text(text)
     draft.replace(path)
+
+
+def _draft(path: Path) -> Path:
+    """A name that no other job uses, on whatever machine."""
+    return path.with_name(f".{path.stem}.{socket.gethostname()}-{os.getpid()}{path.suffix}")
 
 
 def write_study(out: Path, name: str, result: Row, page: str, figure: Figure) -> None:
@@ -250,9 +262,10 @@ def write_study(out: Path, name: str, result: Row, page: str, figure: Figure) ->
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / f"{name}.json", json.dumps(result, indent=1) + "\n")
     write_whole(out / f"{name}.md", page)
-    draft = out / f".{name}.draft.png"
+    plot = out / f"{name}.png"
+    draft = _draft(plot)
     figure.savefig(draft, dpi=120)
-    draft.replace(out / f"{name}.png")
+    draft.replace(plot)
     print(page)
     print(f"{name}.json, {name}.md and {name}.png are in {out}")
 

@@ -15,7 +15,6 @@ is the one that the others are compared with:
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -26,6 +25,7 @@ from omegaconf import OmegaConf
 
 from muzero import checkpoint
 from muzero.config import Config, require
+from muzero.studies import run_label
 
 
 @dataclass
@@ -207,7 +207,7 @@ def _head_to_head(
     script, tail, jobs = "experiments/head_to_head.py", ("--games", str(config.games), "--out", str(out)), []
     for (one, other), iteration in product(zip(a, b, strict=True), iterations):
         pair = ("--a", str(one), "--b", str(other), "--iterations", iteration)
-        part = out / "parts" / f"{_label(one)}--{_label(other)}--{int(iteration):06d}.json"
+        part = out / "parts" / f"{run_label(one)}--{run_label(other)}--{int(iteration):06d}.json"
         jobs.append(Job(f"{name}/{one.name}-{other.name}-{iteration}", (script, *pair, *tail, *crew), part))
     settings = {"A_RUNS": _words(a), "B_RUNS": _words(b), "ITERATIONS": _words(iterations)}
     settings |= {"GAMES": str(config.games), "OUT": str(out)}
@@ -220,11 +220,6 @@ def _single(name: str, words: tuple[str, ...], out: Path, proof: str, needs: str
     """A stage of one job, which writes into a directory of its own."""
     command = (*words, "--out", str(out))
     return Stage(name, (needs,), (Job(name, command, out / proof),), "python.sbatch", {}, command)
-
-
-def _label(run: Path) -> str:
-    """How experiments/head_to_head.py names a run in the names of files."""
-    return re.sub(r"[^\w.-]+", "_", str(run)).strip("_")
 
 
 def _words(values: Sequence[object]) -> str:
