@@ -128,8 +128,10 @@ class TransformerEncoder(nn.Module):
 class ColumnsEncoder(nn.Module):
     """Slots as sets of blocks of slots: equivariant to the symmetries that the game declares.
 
-    A block sees the sum of its slots and of their pairwise products, which tell equal cards from different ones; a
-    board sees the sum of its blocks, the global part all boards and the other tokens.
+    A block sees the sum of its slots and of their pairwise products; a board sees the sum of its blocks, the global
+    part all boards and the other tokens. Which cards are equal is given, where the game has cards in slots: to slots
+    within their block, and to boards for the cards that belong to no player, as when one would complete a column. It
+    can be learned, but is of use so rarely at first that it is learned late.
     A slot's vector comes from itself and its block alone: it does not say whose turn it is, so that it stays true when
     the turn passes and the boards trade places. The global part begins with a vector like a slot's for each card that
     belongs to no player.
@@ -142,7 +144,11 @@ class ColumnsEncoder(nn.Module):
         self.is_slot = [g.slots for g in groups]
         self.arrange = BlockOrder(spec)
         others = sum(g.count for g in groups if not g.slots)
+        self.equal = EqualCards(spec) if spec.shared_cards else None
         self.block = nn.Linear(2 * width, width)
+        if self.equal is not None:
+            self.alike = nn.Embedding(self.equal.most + 1, width)
+            self.matched = nn.Linear(width + self.equal.width, width)
         self.board = nn.Linear(width, width)
         self.rest = nn.Sequential(
             nn.Linear(others * width + spec.num_players * width, hidden),
@@ -170,14 +176,49 @@ class ColumnsEncoder(nn.Module):
         slots = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if slot], 1)
         others = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if not slot], 1)
         slots = self.arrange(slots)  # (B, P, blocks, size, width)
+        if self.equal is not None:
+            alike, matches = self.equal(obs)
+            slots = slots + self.alike(alike)
         blocks = F.gelu(self.block(torch.cat([slots.sum(3), pairs(slots, 3)], -1)))
-        boards = F.gelu(self.board(blocks.sum(2)))
+        matched = blocks if self.equal is None else F.gelu(self.matched(torch.cat([blocks, matches], -1)))
+        boards = F.gelu(self.board(matched.sum(2)))
         rest = self.rest(torch.cat([others.flatten(1), boards.flatten(1)], 1))
         vectors = self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3))
         if self.shared is None:
             return torch.cat([vectors.flatten(1), rest], 1)
         shared = self.to_slot(self.slot_own(self.shared(obs, self.embed.table)))
         return torch.cat([vectors.flatten(1), shared.flatten(1), rest], 1)
+
+
+class EqualCards(nn.Module):
+    """Counts equal cards: in a block, and of a block with each card that belongs to no player."""
+
+    slots: Tensor
+    shared: Tensor
+
+    def __init__(self, spec: GameSpec) -> None:
+        super().__init__()
+        cards = [
+            g.offset + t * len(g.vocabulary) + g.card.index(True)
+            for g in spec.groups
+            if g.slots
+            for t in range(g.count)
+        ]
+        slots = torch.tensor(cards)[torch.from_numpy(block_order(spec))].view(spec.num_players, *spec.blocks.shape)
+        self.register_buffer("slots", slots, persistent=False)  # columns of an observation row
+        self.register_buffer("shared", torch.tensor([g.offset + f for g, f in spec.shared_cards]), persistent=False)
+        self.most = spec.blocks.shape[1]
+        self.width = len(spec.shared_cards) * self.most
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """obs [B, W] -> how many cards of its block equal that in a slot, itself among them [B, P, blocks, size];
+        which number, if any, equals each shared card, one-hot [B, P, blocks, width]. Code 0 is no card."""
+        seen, cards = obs[:, self.slots], obs[:, self.shared]
+        there = seen > 0
+        alike = ((seen.unsqueeze(-1) == seen.unsqueeze(-2)) & there.unsqueeze(-1)).sum(-1)
+        matches = ((seen.unsqueeze(3) == cards[:, None, None, :, None]) & there.unsqueeze(3)).sum(-1)
+        number = torch.arange(1, self.most + 1, device=obs.device)
+        return alike, (matches.unsqueeze(-1) == number).flatten(3).float()
 
 
 class SharedCards(nn.Module):

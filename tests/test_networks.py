@@ -13,7 +13,7 @@ from torch import Tensor
 
 import env
 from muzero.config import ModelConfig
-from muzero.encoders import block_order
+from muzero.encoders import EqualCards, block_order
 from muzero.networks import ABLATIONS, VARIANTS, Network, PackedLinear, Support, load_model_config
 from muzero.spec import GameSpec
 
@@ -451,3 +451,23 @@ def test_cards_that_nobody_owns_are_slots_of_the_latent() -> None:
     unseen = network.represent(obs)[0, start + D : start + 2 * D]
     assert torch.equal(unseen, vectors[3][1])
     assert GameSpec.of("lama", 3).shared_cards == ()
+
+
+def test_equal_cards_are_counted() -> None:
+    """Two players' boards of three rows and four columns, card codes by position; 0 is face down."""
+    spec = GameSpec.of("skyjo", 2)
+    obs = torch.zeros(1, spec.width, dtype=torch.int16)
+    board = next(g for g in spec.groups if g.slots)
+    value = board.offset + board.fields.index("value")
+    cards = [5, 7, 0, 2, 5, 7, 0, 3, 9, 7, 4, 4] + [5] + [0] * 11
+    obs[0, value : value + 24 * len(board.fields) : len(board.fields)] = torch.tensor(cards, dtype=torch.int16)
+    group, field = spec.shared_cards[0]
+    obs[0, group.offset + field] = 5  # the discard pile's; the hand is empty
+    alike, matches = EqualCards(spec)(obs)
+    assert alike[0, 0].tolist() == [[2, 2, 1], [3, 3, 3], [0, 0, 1], [1, 1, 1]]
+    assert alike[0, 1].tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+    one_hot = {(0, 0): [0, 1, 0], (1, 0): [1, 0, 0]}
+    for player in range(2):
+        for column in range(4):
+            expected = one_hot.get((player, column), [0, 0, 0]) + [0, 0, 0]
+            assert matches[0, player, column].tolist() == expected
