@@ -170,7 +170,7 @@ def learning(trainer: Watched, at_least: float) -> Figures:
     def bare() -> None:
         for _ in range(steps):
             with torch.autocast(learner.device.type, torch.bfloat16, enabled=config.learner.bf16):
-                losses, _ = losses_of(trainer.network, loaded)
+                losses, _ = losses_of(trainer.network, loaded, config.learner.one_ahead, learner.discount)
             learner.optimizer.zero_grad(set_to_none=True)
             (losses.mean(1) * weight).sum().backward()
             learner.optimizer.step()

@@ -82,6 +82,8 @@ class SearchConfig:
       backup: "maxn" or "ego".
       leaves: selected per game and step.
       discount: of values one decision later.
+      prior_temperature: the policy that a search starts from, at its root, is the network's to the power of 1 / this,
+        except in evaluation. Above 1, what was once learned against an action fades unless searches confirm it.
       skip_forced: do not search where only one action is legal.
       bf16: run the network in bfloat16 (autocast).
       compile: "off"; "on", through torch.compile, which takes half a minute at the start and pays for it soon;
@@ -95,6 +97,7 @@ class SearchConfig:
     backup: str = "maxn"
     leaves: int = 1
     discount: float = 0.997
+    prior_temperature: float = 1.0
     pb_c_base: float = 19652.0
     pb_c_init: float = 1.25
     dirichlet_alpha: float = 0.3
@@ -122,6 +125,7 @@ class SearchConfig:
         for name in ("workers", "threads", "leaves", "max_considered"):
             require(getattr(self, name) >= 1, f"search.{name}", "1 or more", getattr(self, name))
         require(0 < self.discount <= 1, "search.discount", "more than 0, at most 1", self.discount)
+        require(self.prior_temperature > 0, "search.prior_temperature", "more than 0", self.prior_temperature)
 
 
 @dataclass
@@ -132,6 +136,8 @@ class LearnerConfig:
       batch: windows per step.
       unroll: K, steps of the dynamics that a window is unrolled for.
       td_steps: n of the n-step returns.
+      one_ahead: share of a value's target that is the newest network's value one decision later. It carries little
+        luck, so that what one move achieves is learned from few games; the rest keeps values true to how games end.
       lr: learning rate of AdamW.
       warm_up_steps: over which the learning rate rises linearly.
       decay_steps: over which it falls to a tenth, by a cosine; 0 keeps it constant.
@@ -149,6 +155,7 @@ class LearnerConfig:
     batch: int = 256
     unroll: int = 5
     td_steps: int = 10
+    one_ahead: float = 0.0
     lr: float = 1e-3
     warm_up_steps: int = 100
     decay_steps: int = 0
@@ -272,17 +279,21 @@ class CurriculumConfig:
       share: of all games at the start, over all bots.
       goal: win rate (of two players) at which a bot has faded out.
       window: games over which a win rate is taken.
+      watched: share of games at the start that bots play among themselves; it fades with the bot that is hardest to
+        beat. What positions are worth can be learned from them, too, and they need no search.
     """
 
     share: float = 0.3
     goal: float = 0.7
     window: int = 100
+    watched: float = 0.0
 
     def check(self) -> None:
         """Refuses impossible values by name."""
         require(0 <= self.share <= 1, "selfplay.curriculum.share", "0 to 1", self.share)
         require(0 < self.goal <= 1, "selfplay.curriculum.goal", "more than 0, at most 1", self.goal)
         require(self.window >= 1, "selfplay.curriculum.window", "1 or more", self.window)
+        require(0 <= self.watched <= 1, "selfplay.curriculum.watched", "0 to 1", self.watched)
 
 
 @dataclass
@@ -339,8 +350,11 @@ class SelfPlayConfig:
         check_schedule("selfplay.temperature", self.temperature, 0)
         self.curriculum.check()
         self.pool.check()
-        total = self.curriculum.share + self.pool.share
-        require(total <= 1, "selfplay.pool.share", f"at most {1 - self.curriculum.share:g}", self.pool.share)
+        bots = self.curriculum.share + self.curriculum.watched
+        require(
+            bots <= 1, "selfplay.curriculum.watched", f"at most {1 - self.curriculum.share:g}", self.curriculum.watched
+        )
+        require(bots + self.pool.share <= 1, "selfplay.pool.share", f"at most {1 - bots:g}", self.pool.share)
 
 
 @dataclass

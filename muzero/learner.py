@@ -42,7 +42,9 @@ def turned(target: Tensor, egos: int) -> Tensor:
     return torch.stack([target.roll(-ego, 1) for ego in range(egos)], 1)
 
 
-def window_losses(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def window_losses(
+    network: Network, batch: dict[str, Tensor], ahead: float = 0.0, discount: float = 1.0
+) -> tuple[Tensor, Tensor]:
     """What each window costs.
 
     The first position counts fully, the K unrolled ones 1 / K each, and the dynamics pass half of the gradient on. All
@@ -51,6 +53,8 @@ def window_losses(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, T
 
     Args:
       batch: fields of a `Batch`.
+      ahead: share of a value's target that is the network's own value one decision later, where that was met.
+      discount: of that value.
 
     Returns:
       losses [len(LOSSES), B]; values [B], what the network thinks the player to move gets at the first position.
@@ -72,7 +76,18 @@ def window_losses(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, T
         """[B (K+1)] or [B, K+1] -> [B]"""
         return (losses.view(B, K + 1) * mask * share).sum(1)
 
-    returns = network.support.two_hot(batch["value"]).flatten(0, 1)
+    met = outlook = None
+    if ahead or network.decoder is not None:
+        with torch.no_grad():
+            met, outlook = network.initial(batch["obs"][:, 1:].flatten(0, 1), "maxn")
+    target = batch["value"]
+    if ahead and outlook is not None:
+        target = torch.lerp(
+            target,
+            _one_ahead(network, batch, outlook, discount),
+            ahead * F.pad(batch["live"][:, 1:], (0, 1)).unsqueeze(2),
+        )
+    returns = network.support.two_hot(target).flatten(0, 1)
     paid = network.support.two_hot(batch["reward"])  # (B, K, P, N)
     nothing = torch.zeros(B, device=latent.device)
     totals = dict.fromkeys(LOSSES, nothing)
@@ -91,16 +106,28 @@ def window_losses(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, T
         seen = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
         losses = (seen.view(few, K + 1) * batch["live"][:few] * share).sum(1) * (B / few)
         totals["reconstruction"] = F.pad(losses, (0, B - few))
-        with torch.no_grad():
-            met = network.represent(batch["obs"][:, 1:].flatten(0, 1)).view(B, K, -1)
-        off = (unrolled[:, 1:] - met).square().mean(2)
+        assert met is not None
+        off = (unrolled[:, 1:] - met.view(B, K, -1)).square().mean(2)
         totals["consistency"] = (off * batch["live"][:, 1:]).sum(1) / K
     value = network.support.expectation(said.value.detach()[:: K + 1, 0])
     return torch.stack([totals[name] for name in LOSSES]), value
 
 
+def _one_ahead(network: Network, batch: dict[str, Tensor], outlook: Tensor, discount: float) -> Tensor:
+    """What is paid at each position, and the value of the next; [B, K+1, P], 0 at the last.
+
+    Args:
+      outlook: [B K, A + P] of the positions after the first: policies, and values as seen by their movers.
+    """
+    B, K, P = batch["reward"].shape
+    values = outlook[:, -P:].view(B, K, P)
+    turns = batch["to_play"][:, 1:] if network.frame == "root" else batch["shifts"]
+    seats = (torch.arange(P, device=values.device) - turns.unsqueeze(2)) % P
+    return F.pad(batch["reward"] + discount * values.gather(2, seats), (0, 0, 0, 1))
+
+
 @cache
-def _compiled_losses() -> Callable[[Network, dict[str, Tensor]], tuple[Tensor, Tensor]]:
+def _compiled_losses() -> Callable[[Network, dict[str, Tensor], float, float], tuple[Tensor, Tensor]]:
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
     return torch.compile(window_losses, dynamic=False)
 
@@ -112,9 +139,9 @@ class _SmallerTable(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: dict[str, Tensor], ahead: float, discount: float) -> tuple[Tensor, Tensor]:
         """See `window_losses`."""
-        return window_losses(self.network, batch)
+        return window_losses(self.network, batch, ahead, discount)
 
 
 class Learner:
@@ -125,11 +152,14 @@ class Learner:
       config: of the learner.
       smaller: networks of the same kind for fewer players, if there are batches of their games, too; their own weights
         are not used. These batches do not go through torch.compile.
+      discount: of values one decision later.
     """
 
-    def __init__(self, network: Network, config: LearnerConfig, smaller: Sequence[Network] = ()) -> None:
+    def __init__(
+        self, network: Network, config: LearnerConfig, smaller: Sequence[Network] = (), discount: float = 1.0
+    ) -> None:
         config.check()
-        self.network, self.config = network, config
+        self.network, self.config, self.discount = network, config, discount
         self._smaller = {few.num_players: _SmallerTable(few) for few in smaller}
         self.device = next(network.parameters()).device
         decayed = [p for p in network.parameters() if p.ndim > 1]
@@ -203,12 +233,13 @@ class Learner:
 
     def _losses(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """`window_losses` of a batch for any number of players that there is a network for."""
-        players = batch["value"].shape[-1]
+        players, ahead, discount = batch["value"].shape[-1], self.config.one_ahead, self.discount
         if players == self.network.num_players:
-            return (_compiled_losses() if self.config.compile else window_losses)(self.network, batch)
+            compute = _compiled_losses() if self.config.compile else window_losses
+            return compute(self.network, batch, ahead, discount)
         weights = self.network.weights_for(players, dict(self.network.named_parameters()))
         named = {f"network.{name}": tensor for name, tensor in weights.items()}
-        return torch.func.functional_call(self._smaller[players], named, (batch,))  # type: ignore[no-any-return]
+        return torch.func.functional_call(self._smaller[players], named, (batch, ahead, discount))  # type: ignore[no-any-return]
 
     def report(self) -> dict[str, float]:
         """Means over the steps since the last report. An error if they show that training has broken down."""

@@ -11,25 +11,33 @@ import numpy as np
 
 from muzero.config import CurriculumConfig, PoolConfig
 
-SELF, RIVAL = -1, -2  # kinds of opponent; 0, 1, ... are the curriculum's bots
+SELF, RIVAL, BOTS = -1, -2, -3  # kinds of opponent, the last: bots play among themselves; 0, 1, ... are the bots
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """How often each kind of opponent is met: probabilities of the rival and of each bot; the rest is self-play."""
+    """How often each kind of opponent is met: probabilities of the rival, of each bot, and of games that bots play
+    among themselves; the rest is self-play."""
 
     rival: float
     bots: tuple[float, ...]
+    watched: float = 0.0
 
     def draw(self, key: Sequence[int]) -> int:
         """A kind of opponent, named by the key."""
         point = float(np.random.default_rng(list(key)).random())
-        kinds = [RIVAL, *range(len(self.bots))]
-        for kind, share in zip(kinds, (self.rival, *self.bots), strict=True):
+        kinds = [RIVAL, *range(len(self.bots)), BOTS]
+        for kind, share in zip(kinds, (self.rival, *self.bots, self.watched), strict=True):
             if point < share:
                 return int(kind)
             point -= share
         return SELF
+
+    def seat(self, kind: int, agent: int, players: int, key: Sequence[int]) -> list[int]:
+        """Who sits where: the current network at `agent`, its opponents elsewhere; or bots, drawn by the key."""
+        if kind == BOTS:
+            return [int(bot) for bot in np.random.default_rng([*key, 1]).integers(len(self.bots), size=players)]
+        return [SELF if seat == agent else kind for seat in range(players)]
 
 
 class Curriculum:
@@ -61,6 +69,10 @@ class Curriculum:
             return ()
         need = [self._need(bot) for bot in range(len(self.bots))]
         return tuple(self.config.share * max(need) * own / (sum(need) or 1.0) for own in need)
+
+    def watched(self) -> float:
+        """Probability that a new game is played by bots alone."""
+        return self.config.watched * max((self._need(bot) for bot in range(len(self.bots))), default=0.0)
 
     def _need(self, bot: int) -> float:
         """1 far below the goal, falling to 0 at it."""

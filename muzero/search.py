@@ -21,7 +21,7 @@ from mcts import Requests, Results, Search
 from muzero.config import SearchConfig
 from muzero.networks import Network
 
-_NOT_FOR_TREES = {"skip_forced", "bf16", "compile", "workers"}
+_NOT_FOR_TREES = {"skip_forced", "bf16", "compile", "workers", "prior_temperature"}
 _COMPILED_KINDS = 256  # compiled versions of one function: per network, batch size, device and thread count
 
 
@@ -73,12 +73,13 @@ class Planner:
       network: on the device it is to run on; used in inference mode.
       config: of the search.
       batch: most games in one call.
-      greedy: evaluate: no root noise, and the most visited action.
+      greedy: evaluate: no root noise, the policy as it is, and the most visited action.
     """
 
     def __init__(self, network: Network, config: SearchConfig, batch: int, *, greedy: bool = False) -> None:
         config.check()
-        self.config = replace(config, gumbel_scale=0.0, dirichlet_fraction=0.0) if greedy else config
+        calm = {"gumbel_scale": 0.0, "dirichlet_fraction": 0.0, "prior_temperature": 1.0} if greedy else {}
+        self.config = replace(config, **calm)  # type: ignore[arg-type]
         self.batch, self.greedy, self.network = batch, greedy, network
         per_lane = -(-batch // config.workers)
         self.lanes = [Lane(network, self.config, per_lane) for _ in range(config.workers)]
@@ -190,6 +191,7 @@ class Lane:
             started = perf_counter()
             latent, outputs = self.network.initial(_to(torch.from_numpy(obs), self.device), self.config.backup)
             roots = outputs.float().cpu().numpy()
+            roots[:, : legal.shape[1]] /= self.config.prior_temperature
             self.clock.encoder += perf_counter() - started
             if not self.config.skip_forced:
                 return self._search(latent, roots, legal, phase, keys, temperature)

@@ -230,11 +230,9 @@ class SelfPlay:
         self.tables.reset(seed, deals=deals.tolist(), tables=rows.tolist())
         for row, deal in zip(rows, deals, strict=True):
             kind = mixture.draw((seed, int(deal)))
-            agent = int(deal) // self.workers % P  # the seat of the current network
             self.kind[row] = kind
             self.deals[row] = deal
-            self.owner[row] = kind
-            self.owner[row, agent] = SELF
+            self.owner[row] = mixture.seat(kind, int(deal) // self.workers % P, P, (seed, int(deal)))
 
     def _step(self, orders: Orders, planner: Planner, played: Played) -> None:
         tables = self.tables
@@ -298,10 +296,10 @@ class SelfPlay:
             ranks, kind = tables.ranks[row].copy(), int(self.kind[row])
             episode = self.record.take(int(row), ranks=ranks, truncated=bool(tables.truncated[row]))
             best = ranks == 1
-            agent = int(np.flatnonzero(self.owner[row] == SELF)[0])
             played.episodes.append(episode)
             played.opponents.append(kind)
-            played.points.append(float(best[agent] / best.sum()) if kind != SELF else 0.5)
+            met = kind == RIVAL or kind >= 0
+            played.points.append(float((best / best.sum())[self.owner[row] == SELF].item()) if met else 0.5)
 
     def _keep_replays(self, over: NDArray[np.int64], most: int, played: Played) -> None:
         """Of games that have just ended, the last in `played`, until there are enough."""

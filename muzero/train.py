@@ -66,7 +66,7 @@ class Trainer:
         specs = [GameSpec.of(config.game.name, players) for players in counts]
         self.network = Network(specs[-1], config.model).to(self.device)  # serves smaller tables, too
         smaller = [Network(spec, config.model).to(self.device) for spec in specs[:-1]]
-        self.learner = Learner(self.network, config.learner, smaller)
+        self.learner = Learner(self.network, config.learner, smaller, config.search.discount)
         self.replays = {spec.num_players: make_replay(config, spec, self.network.frame) for spec in specs}
         self.relabellings = {p: Relabelling(config.game.name, p) for p in counts} if config.replay.relabel else {}
         self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots)
@@ -183,10 +183,14 @@ class Trainer:
             moves=c.selfplay.moves,
             simulations=int(scheduled(c.selfplay.simulations, self.iteration, c.search.simulations)),
             temperature=float(scheduled(c.selfplay.temperature, self.iteration, 1.0)),
-            mixture=Mixture(c.selfplay.pool.share if rival else 0.0, self.curriculum.shares()),
+            mixture=self._mixture(rival is not None),
             replays=c.logging.replays,
         )
         self.runtime.request(orders, self.learner.playing_weights(), rival)
+
+    def _mixture(self, rival: bool) -> Mixture:
+        pool = self.config.selfplay.pool.share if rival else 0.0
+        return Mixture(pool, self.curriculum.shares(), self.curriculum.watched())
 
     def _take_in(self, played: list[Played]) -> None:
         kept = [replay for part in played for replay in part.replays]

@@ -469,5 +469,5 @@ def test_equal_cards_are_counted() -> None:
     one_hot = {(0, 0): [0, 1, 0], (1, 0): [1, 0, 0]}
     for player in range(2):
         for column in range(4):
-            expected = one_hot.get((player, column), [0, 0, 0]) + [0, 0, 0]
+            expected = [*one_hot.get((player, column), [0, 0, 0]), 0, 0, 0]
             assert matches[0, player, column].tolist() == expected

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from muzero.config import CurriculumConfig, PoolConfig
-from muzero.opponents import RIVAL, SELF, Curriculum, Mixture, Pool
+from muzero.opponents import BOTS, RIVAL, SELF, Curriculum, Mixture, Pool
 
 
 def test_kinds_are_met_as_often_as_the_mixture_says() -> None:
-    mixture = Mixture(0.2, (0.1, 0.0, 0.3))
+    mixture = Mixture(0.2, (0.1, 0.0, 0.3), 0.15)
     kinds = np.array([mixture.draw((5, deal)) for deal in range(10000)])
-    expected = {SELF: 0.4, RIVAL: 0.2, 0: 0.1, 1: 0.0, 2: 0.3}
+    expected = {SELF: 0.25, RIVAL: 0.2, 0: 0.1, 1: 0.0, 2: 0.3, BOTS: 0.15}
     assert set(kinds) <= expected.keys()
     for kind, share in expected.items():
         assert (kinds == kind).mean() == pytest.approx(share, abs=0.02), kind
@@ -31,6 +31,30 @@ def test_extreme_mixtures() -> None:
     assert {Mixture(0.0, ()).draw((0, deal)) for deal in range(100)} == {SELF}
     assert {Mixture(1.0, (0.0,)).draw((0, deal)) for deal in range(100)} == {RIVAL}
     assert {Mixture(0.0, (0.0, 1.0)).draw((0, deal)) for deal in range(100)} == {1}
+
+
+def test_seats() -> None:
+    mixture = Mixture(0.2, (0.1, 0.0, 0.3), 0.15)
+    assert mixture.seat(SELF, 1, 3, (5, 0)) == [SELF] * 3
+    assert mixture.seat(RIVAL, 1, 3, (5, 0)) == [RIVAL, SELF, RIVAL]
+    assert mixture.seat(2, 0, 2, (5, 0)) == [SELF, 2]
+    drawn = np.array([mixture.seat(BOTS, 0, 2, (5, deal)) for deal in range(3000)])
+    for first in range(3):
+        for second in range(3):
+            assert (drawn == (first, second)).all(1).mean() == pytest.approx(1 / 9, abs=0.02)
+    assert drawn.tolist() == [mixture.seat(BOTS, 0, 2, (5, deal)) for deal in range(3000)]
+
+
+def test_bots_are_watched_while_one_of_them_is_hard_to_beat() -> None:
+    watching = Curriculum(CurriculumConfig(share=0.3, goal=0.8, window=10, watched=0.2), ["a", "b"])
+    assert watching.watched() == pytest.approx(0.2)
+    note(watching, 0, 1.0, 100)
+    assert watching.watched() == pytest.approx(0.2)
+    note(watching, 1, 0.6, 200)
+    assert watching.watched() == pytest.approx(0.2 * (0.8 - 0.6) / 0.8 * 2)
+    note(watching, 1, 1.0, 100)
+    assert watching.watched() == 0
+    assert Curriculum(CurriculumConfig(watched=0.2), []).watched() == 0
 
 
 def curriculum(window: int = 10) -> Curriculum:

@@ -143,6 +143,15 @@ def test_no_simulations_gives_the_prior(algorithm: str) -> None:
         assert (found.actions == logits.argmax(1)).all()
 
 
+def test_a_search_may_start_from_a_flatter_policy() -> None:
+    t, network = tables(), make()
+    flat, plain = (SearchConfig(simulations=0, prior_temperature=heat) for heat in (2.0, 1.0))
+    prior = plan(Planner(network, plain, B), t).policy
+    roots = np.sqrt(prior)
+    assert plan(Planner(network, flat, B), t).policy == pytest.approx(roots / roots.sum(1, keepdims=True), abs=1e-5)
+    assert plan(Planner(network, flat, B, greedy=True), t).policy == pytest.approx(prior, abs=1e-6)
+
+
 def test_greedy_uses_no_noise() -> None:
     t, network = tables(), make()
     for algorithm in ("gumbel", "puct"):
@@ -188,6 +197,7 @@ def test_bfloat16_searches_too() -> None:
         ({"unvisited": "high"}, "search.unvisited: expected neutral or lowest"),
         ({"simulations": -1}, "search.simulations: expected 0 or more, got -1"),
         ({"leaves": 0}, "search.leaves: expected 1 or more, got 0"),
+        ({"prior_temperature": 0.0}, "search.prior_temperature: expected more than 0, got 0.0"),
         ({"discount": 2.0}, "search.discount: expected more than 0, at most 1, got 2.0"),
     ],
 )

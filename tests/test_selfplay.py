@@ -15,13 +15,13 @@ import env
 from env.replay import verify
 from muzero.config import Config, GameConfig, LearnerConfig, SearchConfig, SelfPlayConfig
 from muzero.networks import Network, load_model_config
-from muzero.opponents import RIVAL, SELF, Mixture
+from muzero.opponents import BOTS, RIVAL, SELF, Mixture
 from muzero.search import Plan
 from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, last_known, make_worker
 from muzero.spec import GameSpec
 from muzero.targets import Episode, pack_legal
 
-BOTS = ["greedy_value", "info_first"]
+NAMES = ["greedy_value", "info_first"]
 MIXED = Mixture(0.3, (0.2, 0.2))
 PURE = Mixture(0.0, (0.0, 0.0))
 
@@ -33,7 +33,7 @@ def settings(
     training = {"episode": "round", "round_reward": 2.0, **rules}
     return Config(
         seed=seed,
-        game=GameConfig("skyjo", players=players, training=training, bots=BOTS),
+        game=GameConfig("skyjo", players=players, training=training, bots=NAMES),
         model=model,
         search=SearchConfig(simulations=2, max_considered=2, **search or {}),
         selfplay=SelfPlayConfig(tables=tables),
@@ -94,12 +94,13 @@ def test_episodes_are_what_happened(players: int) -> None:
     """The recorded actions, taken again in a new environment, give the same game."""
     config = settings(players)
     worker = Watched(config)
-    played = worker.play(orders(12, Mixture(0.25, (0.25, 0.25))))
-    assert len(played.episodes) >= 12
-    assert set(played.opponents) == {SELF, RIVAL, 0, 1}
+    mixture = Mixture(0.2, (0.2, 0.2), 0.2)
+    played = worker.play(orders(16, mixture))
+    assert len(played.episodes) >= 16
+    assert set(played.opponents) == {SELF, RIVAL, BOTS, 0, 1}
     assert max(len(e) for e in played.episodes) > 64  # the record had to make room
     table = env.make("skyjo", 1, players, config.game.rules_for_training(), config.seed, auto_reset=False)
-    bots = [table.bot(name) for name in BOTS]
+    bots = [table.bot(name) for name in NAMES]
     for episode, deal, kind, points in zip(played.episodes, worker.ended, played.opponents, played.points, strict=True):
         episode.check()
         agent = deal % players
@@ -109,19 +110,21 @@ def test_episodes_are_what_happened(players: int) -> None:
             assert (episode.obs[t] == table.obs[0]).all()
             assert episode.legal[t] == pack_legal(table.legal)[0]
             assert (episode.to_play[t], episode.phase[t]) == (table.to_play[0], table.phase[0])
-            own = kind == SELF or table.to_play[0] == agent
+            seated = mixture.seat(kind, agent, players, (config.seed, deal))[table.to_play[0]]
+            own = seated == SELF
+            assert own == (kind == SELF or (kind != BOTS and table.to_play[0] == agent))
             assert episode.has_policy[t] == own
             assert np.isnan(episode.values[t]).all() == np.isnan(episode.raw_values[t]).all() == (not own)
             assert (episode.policy[t].sum() > 0) == own
-            if not own and kind >= 0:
-                assert episode.action[t] == table.bot_actions([bots[kind]] * players, config.seed)[0]
+            if seated >= 0:
+                assert episode.action[t] == table.bot_actions([bots[seated]] * players, config.seed)[0]
             table.step([int(episode.action[t])])
             assert (episode.rewards[t] == table.rewards[0]).all()
         assert table.done[0]
         assert (episode.ranks == table.ranks[0]).all()
         assert episode.truncated == table.truncated[0]
         best = table.ranks[0] == 1
-        assert points == (0.5 if kind == SELF else best[agent] / best.sum())
+        assert points == (0.5 if kind in (SELF, BOTS) else best[agent] / best.sum())
 
 
 def test_the_agent_takes_every_seat() -> None:
@@ -336,7 +339,7 @@ def test_games_can_be_kept_as_replays() -> None:
         assert replay.deal == deal
     kinds = {name for replay in played.replays for name in replay.agents}
     assert "network" in kinds
-    assert kinds <= {"network", "past network", *(f"bot:{name}" for name in BOTS)}
+    assert kinds <= {"network", "past network", *(f"bot:{name}" for name in NAMES)}
     assert worker.play(orders(1)).replays == []
 
     state = worker.state()
