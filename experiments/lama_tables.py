@@ -1,10 +1,13 @@
-"""The L.A.M.A. study of Romero Marimon (2022): Tables I to IV and the third strategy, from the C++ simulator.
+"""The L.A.M.A. study of Romero Marimon (2022): its tables, its figures and its third strategy, from the C++ simulator.
 
     python experiments/lama_tables.py
 
-Everybody plays the same strategy under rules="report"; every number stands beside the published one, with its
-distance in combined standard errors (z). Then one player with strategy 3 sits among three with another, at every
-seat in a quarter of the games, which stands for the random order of the study. Writes tables.json and tables.md.
+Tables I to IV: everybody plays the same strategy under rules="report"; every number stands beside the published one,
+with its distance in combined standard errors (z). Figures 1 to 8: 2 to 8 players, games to 40 and to 5,000 points, and
+one player with strategy 1 after others with strategy 2; the report prints no numbers there. Then one player with
+strategy 3 sits among three others, at every seat in a quarter of the games, which stands for the random order of the
+study, first with the published parameters and then with parameters found by successive halving and confirmed on deals
+that the search has not seen. Writes tables.json, tables.md and figures.png.
 
 Intervals of shares are Wilson's. All who have the fewest points win a game, so the shares add up to more than one. A
 round counts as one trial, although the rounds of a game depend on each other a little: its players stay where they are.
@@ -21,6 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
@@ -28,8 +34,14 @@ import env
 
 HERE = Path(__file__).resolve().parent
 SHARES = ("p_win_game", "p_win_round", "p_more_than_30")
+PLAYERS = range(2, 9)  # of the figures
+LONG = 5000  # points that end the long games of Figure 2
+BOX = ((5, 20), (1, 15), (2, 7), (0.2, 2))  # that the report searched for A, B, C, D
+CANDIDATES = 512
+ETA = 4  # the best of so many candidates go on, with so many times the games
 
 Row = dict[str, Any]
+Parameters = tuple[float, ...]
 
 
 def share(successes: int, trials: int) -> Row:
@@ -54,10 +66,16 @@ def winners(scores: NDArray[np.int32]) -> NDArray[np.bool_]:
     return np.asarray(scores == scores.min(axis=1, keepdims=True))
 
 
-def self_play(strategy: str, players: int, games: int, seed: int) -> tuple[list[Row], Row]:
+def seated(players: int, seed: int, **options: Any) -> env.VecEnv:
+    """A table of the report."""
+    return env.make("lama", 1, players, rules={"preset": "report"} | options, seed=seed, threads=os.cpu_count() or 1)
+
+
+def self_play(strategies: Sequence[str], games: int, seed: int, **options: Any) -> tuple[list[Row], Row]:
     """The columns of a published table, player by player, and what is the same for all."""
-    tables = env.make("lama", 1, players, rules="report", seed=seed, threads=os.cpu_count() or 1)
-    records = tables.play([tables.bot(strategy)] * players, games, seed=seed)
+    players = len(strategies)
+    tables = seated(players, seed, **options)
+    records = tables.play([tables.bot(strategy) for strategy in strategies], games, seed=seed)
     whole = ~records.truncated
     scores, rounds = records.scores[whole], int(records.stats["rounds"][whole].sum())
     won, played = winners(scores), len(scores)
@@ -98,34 +116,99 @@ def compare(rows: list[Row], common: Row, published: Row, games: int) -> None:
                 cell |= {"published": number, "z": distance_of_shares(cell, number, trials)}
 
 
-def one_against_three(others: str, parameters: Sequence[float], games: int, seed: int, published: Row) -> Row:
-    """How often strategy 3 is among the winners, each seat a quarter of the games."""
-    tables = env.make("lama", 1, 4, rules="report", seed=seed, threads=os.cpu_count() or 1)
+def figures(games: int, seed: int) -> list[Row]:
+    """What Figures 1 to 8 show: for each setting and number of players, shares and points by seat, rounds a game."""
+    settings: list[tuple[str, list[str], int]] = []
+    for players in PLAYERS:
+        for strategy in ("strategy_1", "strategy_2"):
+            settings.append((strategy, [strategy] * players, 40))
+        settings.append(("strategy_1_last", ["strategy_2"] * (players - 1) + ["strategy_1"], 40))
+    settings += [("strategy_1", ["strategy_1"] * players, LONG) for players in (2, 3)]
+    rows = []
+    for number, (name, strategies, target) in enumerate(settings):
+        played = games if target == 40 else max(games // 100, 4)  # a hundred times the rounds
+        seats, common = self_play(strategies, played, seed + number, target=target, max_decisions=1_000_000)
+        by_seat = {name: [seat[name] for seat in seats] for name in ("p_win_game", "mean_points")}
+        rows.append({"setting": name, "players": len(strategies), "target": target, **by_seat, **common})
+    return rows
+
+
+def wins_of_third(others: str, parameters: Parameters, games: int, seed: int, first: int = 0) -> NDArray[np.bool_]:
+    """Whether strategy 3 is among the winners, game by game, each seat a quarter of them.
+
+    The same `seed` and `first` deal the same games, whatever the parameters.
+    """
+    tables = seated(4, seed)
     values = ",".join(f"{name}={value}" for name, value in zip("ABCD", parameters, strict=True))
-    won, played = 0, 0
+    won = []
     for seat in range(4):
         bots = [tables.bot(others)] * 4
         bots[seat] = tables.bot(f"strategy_3({values})")
-        records = tables.play(bots, games // 4, first_deal=seat * (games // 4), seed=seed)
-        whole = ~records.truncated
-        won += int(winners(records.scores[whole])[:, seat].sum())
-        played += int(whole.sum())
-    ours = share(won, played)
-    return {**ours, "published": published["p_win_game"], "published_ci": published["ci"]}
+        records = tables.play(bots, games // 4, first_deal=first + seat * (games // 4), seed=seed)
+        won.append(winners(records.scores)[:, seat] & ~records.truncated)
+    return np.concatenate(won)
 
 
-def study(games: int, seed: int, published: Row) -> Row:
-    """All tables; each has its own deals."""
+def folds(parameters: Parameters) -> bytes:
+    """When strategy 3 folds. Parameters that fold at the same times are the same player."""
+    a, b, c, d = parameters
+    kinds, points, fewest = np.ogrid[1:8, 1:121, 1:41]
+    return bytes(np.packbits(np.where(kinds == 1, -a, b * kinds) + (points - c) + d * fewest <= 0))
+
+
+def search(games: int, seed: int, published: Parameters) -> Row:
+    """Parameters for strategy 3 against three players with strategy 1, by successive halving.
+
+    All candidates of a rung play the same deals, the next rung's are new, and so are those that confirm the winner:
+    what made it look good while it was chosen counts for nothing there. `games` are those of the confirmation; each
+    rung has about as many in all.
+    """
+    rng = np.random.default_rng(seed)
+    low, high = np.array(BOX).T
+    drawn = [published, *(tuple(point.round(3).tolist()) for point in rng.uniform(low, high, (CANDIDATES - 1, 4)))]
+    different = {folds(parameters): parameters for parameters in reversed(drawn)}
+    field = [parameters for parameters in drawn if different[folds(parameters)] == parameters]
+    rungs, first = [], 0
+    while len(field) > 1:
+        each = max(games // len(field) // 4, 1) * 4
+        rates = np.array([wins_of_third("strategy_1", parameters, each, seed, first).mean() for parameters in field])
+        first += each
+        keep = np.argsort(-rates, kind="stable")[: max(len(field) // ETA, 1)]
+        rungs.append({"candidates": len(field), "games": each, "best": round(float(rates.max()), 5)})
+        field = [field[i] for i in keep]
+    tuned = field[0]
+    ours, theirs = (wins_of_third("strategy_1", parameters, games, seed, first) for parameters in (tuned, published))
+    gain = ours.astype(float) - theirs
+    error = float(gain.std(ddof=1)) / math.sqrt(len(gain))
+    return {
+        "different": len(different),
+        "rungs": rungs,
+        "parameters": tuned,
+        "confirmed": share(int(ours.sum()), len(ours)),
+        "published_parameters": share(int(theirs.sum()), len(theirs)),
+        "gain": {
+            "value": round(float(gain.mean()), 5),
+            "ci": [round(float(gain.mean()) + side * 1.96 * error, 5) for side in (-1, 1)],
+        },
+    }
+
+
+def study(games: int, figure_games: int, seed: int, published: Row) -> Row:
+    """Everything; each table has its own deals."""
     result: Row = {"tables": {}, "one_against_three": {}}
     for number, (name, table) in enumerate(published["tables"].items()):
-        rows, common = self_play(table["strategy"], table["players"], games, seed + number)
+        rows, common = self_play([table["strategy"]] * table["players"], games, seed + number)
         compare(rows, common, table, published["games"])
         result["tables"][name] = {"strategy": table["strategy"], "players": table["players"], **common, "rows": rows}
     section = published["one_against_three"]
     for number, others in enumerate(("strategy_1", "strategy_2")):
-        row = one_against_three(others, section["parameters"], games, seed + 10 + number, section[others])
+        won = wins_of_third(others, tuple(section["parameters"]), games, seed + 10 + number)
+        row = share(int(won.sum()), len(won))
+        row |= {"published": section[others]["p_win_game"], "published_ci": section[others]["ci"]}
         row["z"] = distance_of_shares(row, row["published"], published["games"])
         result["one_against_three"][others] = row
+    result["search"] = search(games, seed + 20, tuple(section["parameters"]))
+    result["figures"] = figures(figure_games, seed + 30)
     return result
 
 
@@ -133,9 +216,7 @@ def markdown(result: Row, games: int, command: str) -> str:
     """The study as a page."""
 
     def cells(cell: Row, digits: int) -> list[str]:
-        low, high = cell["ci"]
-        ours = f"{cell['value']:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
-        return [ours, f"{cell['published']:.3f}", f"{cell['z']:+.1f}"]
+        return [interval_text(cell, digits), f"{cell['published']:.3f}", f"{cell['z']:+.1f}"]
 
     lines = [
         "# L.A.M.A.: the published tables",
@@ -169,13 +250,100 @@ def markdown(result: Row, games: int, command: str) -> str:
     ]
     for others, row in result["one_against_three"].items():
         lines.append(f"| `{others}` | {' | '.join(cells(row, 3))} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + search_lines(result["search"]) + figure_lines(result["figures"])) + "\n"
+
+
+def interval_text(cell: Row, digits: int) -> str:
+    """A number and its interval."""
+    low, high = cell["ci"]
+    return f"{cell['value']:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def search_lines(found: Row) -> list[str]:
+    """The search as a section of the page."""
+    parameters = ", ".join(f"{value:g}" for value in found["parameters"])
+    lines = [
+        "",
+        "## Parameters for strategy 3",
+        "",
+        f"Successive halving over {CANDIDATES} points of the report's box, the published one among them, against",
+        f"three players with `strategy_1`; {found['different']} of them fold in different situations. All candidates",
+        "of a rung play the same deals; every rung has new ones, and so has the confirmation.",
+        "",
+        "| candidates | games each | the best of them seemed to win |",
+        "|--:|--:|--:|",
+        *(f"| {rung['candidates']} | {rung['games']:,} | {rung['best']:.4f} |" for rung in found["rungs"]),
+        "",
+        "| A, B, C, D | wins, on deals not used in the search |",
+        "|---|:-:|",
+        f"| found: {parameters} | {interval_text(found['confirmed'], 4)} |",
+        f"| published | {interval_text(found['published_parameters'], 4)} |",
+        f"| difference, deal by deal | {interval_text(found['gain'], 4)} |",
+    ]
+    return lines
+
+
+def figure_lines(rows: list[Row]) -> list[str]:
+    """What the figures show, in numbers."""
+    seats = max(PLAYERS)
+    lines = [
+        "",
+        "## Figures 1 to 8",
+        "",
+        "![share of games won, points and rounds](figures.png)",
+        "",
+        "Share of games won by seat (`strategy_1_last`: all others play `strategy_2`) and rounds a game:",
+        "",
+        "| setting | players | to | " + " | ".join(f"seat {seat + 1}" for seat in range(seats)) + " | rounds |",
+        "|---|--:|--:|" + "--:|" * (seats + 1),
+    ]
+    for row in rows:
+        shares = [f"{cell['value']:.3f}" for cell in row["p_win_game"]]
+        cells = [f"`{row['setting']}`", str(row["players"]), f"{row['target']:,}"]
+        cells += [*shares, *[""] * (seats - len(shares)), f"{row['rounds_per_game']:.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """The eight figures of the report."""
+    page = Figure(figsize=(16, 7.5), layout="constrained")
+    panels = page.subplots(2, 4).flat
+
+    def by_seat(axes: Axes, title: str, setting: str, name: str, players: Sequence[int] = PLAYERS) -> None:
+        for row in rows:
+            if row["setting"] == setting and row["players"] in players and (row["target"] == 40 or len(players) == 2):
+                label = f"{row['players']} players" + (f", to {row['target']:,}" if len(players) == 2 else "")
+                cells = row[name]
+                values = np.array([cell["value"] for cell in cells])
+                bounds = np.abs(np.array([cell["ci"] for cell in cells]) - values[:, None]).T
+                axes.errorbar(range(1, len(cells) + 1), values, bounds, marker="o", markersize=3, label=label)
+        label = "share of games won" if name == "p_win_game" else "points"
+        axes.set(title=title, xlabel="player", ylabel=label)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend(fontsize=7)
+
+    def rounds(axes: Axes, title: str, setting: str) -> None:
+        shown = [row for row in rows if row["setting"] == setting and row["target"] == 40]
+        axes.plot([row["players"] for row in shown], [row["rounds_per_game"] for row in shown], marker="o")
+        axes.set(title=title, xlabel="players", ylabel="rounds a game")
+
+    by_seat(next(panels), "1: strategy 1", "strategy_1", "p_win_game")
+    by_seat(next(panels), "2: strategy 1, long games", "strategy_1", "p_win_game", (2, 3))
+    by_seat(next(panels), "3: strategy 1", "strategy_1", "mean_points")
+    rounds(next(panels), "4: strategy 1", "strategy_1")
+    by_seat(next(panels), "5: strategy 2", "strategy_2", "p_win_game")
+    by_seat(next(panels), "6: strategy 2", "strategy_2", "mean_points")
+    rounds(next(panels), "7: strategy 2", "strategy_2")
+    by_seat(next(panels), "8: strategy 2, the last one strategy 1", "strategy_1_last", "p_win_game")
+    page.savefig(path, dpi=120)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the study and writes its two files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--games", type=int, default=100_000, help="per table (default: 100000)")
+    parser.add_argument("--games", type=int, default=1_000_000, help="per table and rung (default: 1000000)")
+    parser.add_argument("--figure-games", type=int, default=100_000, help="per point of a figure (default: 100000)")
     parser.add_argument("--seed", type=int, default=0, help="of the deals (default: 0)")
     parser.add_argument(
         "--out",
@@ -184,16 +352,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="directory for the results (default: experiments/results/lama_tables)",
     )
     args = parser.parse_args(argv)
-    if args.games < 4:
-        parser.error("--games must be at least 4")
+    for name in ("games", "figure_games"):
+        if getattr(args, name) < 4:
+            parser.error(f"--{name.replace('_', '-')} must be at least 4")
 
-    command = f"python experiments/lama_tables.py --games {args.games} --seed {args.seed}"
+    options = f"--games {args.games} --figure-games {args.figure_games} --seed {args.seed}"
+    command = f"python experiments/lama_tables.py {options}"
     published = json.loads((HERE / "data" / "lama_tables.json").read_text())
-    result = study(args.games, args.seed, published)
+    result = study(args.games, args.figure_games, args.seed, published)
     page = markdown(result, args.games, command)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "tables.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")
     (args.out / "tables.md").write_text(page)
+    draw(result["figures"], args.out / "figures.png")
     print(page)
 
 
