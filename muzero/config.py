@@ -24,7 +24,7 @@ class ModelConfig:
         when blocks, or the slots of a block, trade places (needs latent=slots).
       layers, heads, width, feedforward: of the transformer.
       latent_dim: of the flat latent.
-      slot_dim, global_dim: of the slots latent.
+      slot_dim, player_dim, global_dim: of the slots latent: of a slot, of a player, and of the rest.
       slot_hidden: width of what is computed for each slot.
       hidden: width of the dynamics and prediction MLPs.
       action_dim: of the action embedding (flat).
@@ -42,6 +42,7 @@ class ModelConfig:
     feedforward: int = 128
     latent_dim: int = 256
     slot_dim: int = 8
+    player_dim: int = 16
     global_dim: int = 64
     slot_hidden: int = 16
     hidden: int = 128
@@ -63,7 +64,7 @@ class ModelConfig:
             "transformer with model.latent=flat (the columns encoder cannot tell the slots of one vector apart)",
             self.encoder,
         )
-        for name in ("layers", "heads", "width", "feedforward", "latent_dim", "slot_dim", "global_dim"):
+        for name in ("layers", "heads", "width", "feedforward", "latent_dim", "slot_dim", "player_dim", "global_dim"):
             require(getattr(self, name) >= 1, f"model.{name}", "1 or more", getattr(self, name))
         for name in ("slot_hidden", "hidden", "action_dim"):
             require(getattr(self, name) >= 1, f"model.{name}", "1 or more", getattr(self, name))

@@ -37,7 +37,8 @@ class TokenEmbedding(nn.Module):
         self.fields: list[int] = []  # read per token
         for g in groups:
             wanted = [f"{g.name}.{name}" not in ignore for name in g.fields]
-            lasting = [places or not (place or (g.slots and seat)) for place, seat in zip(g.place, g.seat, strict=True)]
+            theirs = g.slots or g.per_player
+            lasting = [places or not (place or (theirs and seat)) for place, seat in zip(g.place, g.seat, strict=True)]
             read = [f for f in range(len(g.fields)) if wanted[f] and lasting[f]]
             for f in read:
                 shift[g.offset + f : g.offset + g.count * len(g.vocabulary) : len(g.vocabulary)] = total
@@ -106,6 +107,8 @@ class TransformerEncoder(nn.Module):
         self.to_rest = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, rest), nn.Tanh())
         if self.slots:
             self.to_slots = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.slot_dim), nn.Tanh())
+            self.to_players = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.player_dim), nn.Tanh())
+            self.per_player = [g.per_player for g in groups]
 
     def first_seats(self, players: int) -> SeatParts:
         """See `Network.first_seats`."""
@@ -122,19 +125,20 @@ class TransformerEncoder(nn.Module):
         parts = tokens[:, 1:].split([g.shape[1] for g in groups], 1)
         slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
         shared = [self.to_slots(parts[g][:, 0]) for g in self.shared]
-        return torch.cat([self.arrange(slots).flatten(1), *shared, rest], 1)
+        theirs = [by_player(part, self.num_players) for part, own in zip(parts, self.per_player, strict=True) if own]
+        players = self.to_players(torch.cat(theirs, 2).mean(2))
+        return torch.cat([self.arrange(slots).flatten(1), players.flatten(1), *shared, rest], 1)
 
 
 class ColumnsEncoder(nn.Module):
     """Slots as sets of blocks of slots: equivariant to the symmetries that the game declares.
 
-    A block sees the sum of its slots and of their pairwise products; a board sees the sum of its blocks, the global
-    part all boards and the other tokens. Which cards are equal is given, where the game has cards in slots: to slots
-    within their block, and to boards for the cards that belong to no player, as when one would complete a column. It
-    can be learned, but is of use so rarely at first that it is learned late.
-    A slot's vector comes from itself and its block alone: it does not say whose turn it is, so that it stays true when
-    the turn passes and the boards trade places. The global part begins with a vector like a slot's for each card that
-    belongs to no player.
+    A block sees the sum of its slots and of their pairwise products, a player's vector the sum of the player's blocks
+    and further tokens, and the global part all tokens that are no player's. Which cards are equal is given, where the
+    game has cards in slots: to slots within their block, and to players for the cards that belong to nobody, as when
+    one would complete a column. It can be learned, but is of use so rarely at first that it is learned late.
+    Neither a slot's vector nor a player's says whose turn it is, so that they stay true when the turn passes and the
+    players trade places. The global part begins with a vector like a slot's for each card that belongs to nobody.
     """
 
     def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
@@ -143,15 +147,22 @@ class ColumnsEncoder(nn.Module):
         self.embed = TokenEmbedding(groups, width, config.ignore, places=False)
         self.is_slot = [g.slots for g in groups]
         self.arrange = BlockOrder(spec)
-        others = sum(g.count for g in groups if not g.slots)
+        self.is_player = [g.per_player and not g.slots for g in groups]
+        others = sum(g.count for g in groups if not (g.slots or g.per_player))
+        own = sum(g.count // spec.num_players for g in groups if g.per_player and not g.slots)
         self.equal = EqualCards(spec) if spec.shared_cards else None
         self.block = nn.Linear(2 * width, width)
         if self.equal is not None:
             self.alike = nn.Embedding(self.equal.most + 1, width)
             self.matched = nn.Linear(width + self.equal.width, width)
-        self.board = nn.Linear(width, width)
+        self.player = nn.Sequential(
+            nn.Linear((1 + own) * width, 2 * width),
+            nn.GELU(),
+            nn.Linear(2 * width, config.player_dim),
+            nn.LayerNorm(config.player_dim),
+        )
         self.rest = nn.Sequential(
-            nn.Linear(others * width + spec.num_players * width, hidden),
+            nn.Linear(others * width, hidden),
             nn.GELU(),
             nn.Linear(hidden, config.global_dim),
             nn.LayerNorm(config.global_dim),
@@ -162,32 +173,31 @@ class ColumnsEncoder(nn.Module):
         self.shared = SharedCards(spec, self.embed) if spec.shared_cards else None
 
     def first_seats(self, players: int) -> SeatParts:
-        """See `Network.first_seats`."""
-        others = [g for g, slot in zip(self.embed.groups, self.is_slot, strict=True) if not slot]
-        tokens = tokens_of_first(others, self.num_players, players)
-        boards = sum(g.count for g in others) + torch.arange(players)
-        width = self.embed.table.shape[1]
-        inputs = torch.cat([tokens, boards])[:, None] * width + torch.arange(width)
-        return {"rest.0.weight": (1, inputs.flatten())}
+        """See `Network.first_seats`; all players are treated alike."""
+        return {}
 
     def forward(self, obs: Tensor) -> Tensor:
         """[B, W] -> [B, L]"""
         groups = self.embed(obs)
         slots = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if slot], 1)
-        others = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if not slot], 1)
+        neither = [not (slot or own) for slot, own in zip(self.is_slot, self.is_player, strict=True)]
+        others = torch.cat([g for g, wanted in zip(groups, neither, strict=True) if wanted], 1)
+        theirs = [
+            by_player(g, self.num_players).flatten(2) for g, own in zip(groups, self.is_player, strict=True) if own
+        ]
         slots = self.arrange(slots)  # (B, P, blocks, size, width)
         if self.equal is not None:
             alike, matches = self.equal(obs)
             slots = slots + self.alike(alike)
         blocks = F.gelu(self.block(torch.cat([slots.sum(3), pairs(slots, 3)], -1)))
         matched = blocks if self.equal is None else F.gelu(self.matched(torch.cat([blocks, matches], -1)))
-        boards = F.gelu(self.board(matched.sum(2)))
-        rest = self.rest(torch.cat([others.flatten(1), boards.flatten(1)], 1))
+        players = self.player(torch.cat([matched.sum(2), *theirs], 2))
+        rest = self.rest(others.flatten(1))
         vectors = self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3))
-        if self.shared is None:
-            return torch.cat([vectors.flatten(1), rest], 1)
-        shared = self.to_slot(self.slot_own(self.shared(obs, self.embed.table)))
-        return torch.cat([vectors.flatten(1), shared.flatten(1), rest], 1)
+        parts = [vectors.flatten(1), players.flatten(1)]
+        if self.shared is not None:
+            parts.append(self.to_slot(self.slot_own(self.shared(obs, self.embed.table))).flatten(1))
+        return torch.cat([*parts, rest], 1)
 
 
 class EqualCards(nn.Module):
@@ -262,6 +272,11 @@ def block_order(spec: GameSpec) -> NDArray[np.int64]:
     good = per_player * spec.num_players == spec.num_slots
     require(good, "symmetric_blocks", f"all of a player's {spec.num_slots // spec.num_players} slots", per_player)
     return np.concatenate([spec.blocks.reshape(-1) + seat * per_player for seat in range(spec.num_players)])
+
+
+def by_player(tokens: Tensor, num_players: int) -> Tensor:
+    """[B, P n, X], player by player -> [B, P, n, X]"""
+    return tokens.view(len(tokens), num_players, -1, tokens.shape[2])
 
 
 def tokens_of_first(groups: list[Group], num_players: int, players: int) -> Tensor:

@@ -57,7 +57,8 @@ def window_losses(
       discount: of that value.
 
     Returns:
-      losses [len(LOSSES), B]; values [B], what the network thinks the player to move gets at the first position.
+      losses [len(LOSSES), B]; surprises [B], how far the mover's value was off at most: from the target at the first
+      position; if there is a value one decision ahead, from that, at all positions, imagined ones among them.
     """
     B, K = batch["actions"].shape
     latent = network.represent(batch["obs"][:, 0])
@@ -81,12 +82,10 @@ def window_losses(
         with torch.no_grad():
             met, outlook = network.initial(batch["obs"][:, 1:].flatten(0, 1), "maxn")
     target = batch["value"]
-    if ahead and outlook is not None:
-        target = torch.lerp(
-            target,
-            _one_ahead(network, batch, outlook, discount),
-            ahead * F.pad(batch["live"][:, 1:], (0, 1)).unsqueeze(2),
-        )
+    if ahead:
+        assert outlook is not None
+        one_ahead, known = _one_ahead(network, batch, outlook, discount), F.pad(batch["live"][:, 1:], (0, 1))
+        target = torch.lerp(target, one_ahead, ahead * known.unsqueeze(2))
     returns = network.support.two_hot(target).flatten(0, 1)
     paid = network.support.two_hot(batch["reward"])  # (B, K, P, N)
     nothing = torch.zeros(B, device=latent.device)
@@ -109,8 +108,12 @@ def window_losses(
         assert met is not None
         off = (unrolled[:, 1:] - met.view(B, K, -1)).square().mean(2)
         totals["consistency"] = (off * batch["live"][:, 1:]).sum(1) / K
-    value = network.support.expectation(said.value.detach()[:: K + 1, 0])
-    return torch.stack([totals[name] for name in LOSSES]), value
+    value = network.support.expectation(said.value.detach()[:, 0]).view(B, K + 1)
+    if ahead:
+        surprise = ((value - one_ahead[:, :, 0]).abs() * known).amax(1)
+    else:
+        surprise = (value - batch["value"][:, :, 0])[:, 0].abs()
+    return torch.stack([totals[name] for name in LOSSES]), surprise
 
 
 def _one_ahead(network: Network, batch: dict[str, Tensor], outlook: Tensor, discount: float) -> Tensor:
@@ -168,7 +171,7 @@ class Learner:
         self.optimizer = torch.optim.AdamW(groups, lr=config.lr, fused=True)
         self.steps = 0
         self._ema = {name: p.detach().clone() for name, p in network.named_parameters()} if config.ema else None
-        self._sums = torch.zeros(len(LOSSES) + 3, device=self.device)  # losses, total, gradient norm, value error
+        self._sums = torch.zeros(len(LOSSES) + 3, device=self.device)  # losses, total, gradient norm, surprise
         self._summed = 0
 
     def weights(self, iteration: int) -> dict[str, float]:
@@ -207,14 +210,14 @@ class Learner:
         return out
 
     def step(self, batch: Batch, iteration: int) -> NDArray[np.float32]:
-        """One step; returns new priorities [B], how far the value at each window's first position was off."""
+        """One step; returns new priorities [B], the surprises of `window_losses`."""
         config = self.config
         loaded = self.load(batch)
         self.network.train()
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bf16):
-            losses, value = self._losses(loaded)
+            losses, surprise = self._losses(loaded)
         names = self.weights(iteration)
         weight = torch.tensor([names[name] for name in LOSSES], device=self.device)
         means = (losses * loaded["weights"]).sum(1) / loaded["weights"].sum()
@@ -226,10 +229,9 @@ class Learner:
         self.steps += 1
         if self._ema is not None:
             self._update_ema()
-        error = (value - loaded["value"][:, 0, 0]).abs()
-        self._sums += torch.cat([means.detach(), torch.stack([total.detach(), norm, error.mean()])])
+        self._sums += torch.cat([means.detach(), torch.stack([total.detach(), norm, surprise.mean()])])
         self._summed += 1
-        return error.cpu().numpy()
+        return surprise.cpu().numpy()
 
     def _losses(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """`window_losses` of a batch for any number of players that there is a network for."""
@@ -246,7 +248,7 @@ class Learner:
         sums = (self._sums / max(1, self._summed)).tolist()
         self._sums.zero_()
         self._summed = 0
-        out = dict(zip((*LOSSES, "total", "gradient", "value_error"), sums, strict=True))
+        out = dict(zip((*LOSSES, "total", "gradient", "surprise"), sums, strict=True))
         broken = {name: number for name, number in out.items() if not math.isfinite(number)}
         if not broken and out["total"] > self.config.largest_loss:
             broken = {"total": out["total"]}

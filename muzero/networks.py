@@ -155,7 +155,8 @@ class SlotDynamics(nn.Module):
         super().__init__()
         P, self.slots, self.slot_dim = spec.num_players, spec.num_slots, config.slot_dim
         D, G, H, M = config.slot_dim, config.global_dim, config.hidden, config.slot_hidden
-        C = self.shared = len(spec.shared_cards)
+        C, V = len(spec.shared_cards), config.player_dim
+        self.shared, self.player_dim = C, V
         touched, roles, present = touched_places(spec)
         roles = torch.cat([roles, spec.num_roles + torch.arange(C).expand(len(roles), C)], 1)  # every action may
         self.register_buffer("touched", touched, persistent=False)  # (A, K)
@@ -177,28 +178,37 @@ class SlotDynamics(nn.Module):
         self.pass_on = nn.Linear(C * D, M, bias=False) if C else None
         self.gather = nn.Linear(3 * M, H, bias=False)
         self.compare = nn.Linear(G + C * D, M)
-        self.rest_in = nn.Linear(G + C * D, H)
+        self.rest_in = nn.Linear(P * V + G + C * D, H)
         self.hidden = nn.Linear(H, H)
-        self.parts = [G, M, P * config.value_bins]  # change of the rest, what touched slots are told, reward logits
+        # Change of the rest, what touched slots are told, change of the players' vectors, reward logits.
+        self.parts = [G, M, P * V, P * config.value_bins]
         self.consequences = nn.Linear(H, sum(self.parts))
         self.rest_norm = nn.LayerNorm(G)
+        self.player_norm = nn.LayerNorm(V)
         self.slot_out = nn.Linear(M, D)
         self.slot_norm = nn.LayerNorm(D)
 
     def first_seats(self, players: int) -> SeatParts:
         """See `Network.first_seats`."""
-        rest, told, logits = self.parts
-        outputs = torch.arange(rest + told + logits // len(self.seat_from) * players)
+        P, (rest, told, boards, logits) = len(self.seat_from), self.parts
+        kept = [
+            torch.arange(rest + told),
+            rest + told + torch.arange(boards // P * players),
+            rest + told + boards + torch.arange(logits // P * players),
+        ]
+        outputs = torch.cat(kept)
+        inputs = torch.cat([kept[1] - rest - told, torch.arange(boards, self.rest_in.in_features)])
         return {
             "turn.weight": (0, torch.arange(players)),
+            "rest_in.weight": (1, inputs),
             "consequences.weight": (0, outputs),
             "consequences.bias": (0, outputs),
         }
 
     def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """latent [B, L], action, shift [B] -> next latent in the next mover's frame, reward logits [B, P N]."""
-        B, S, D, P = len(latent), self.slots, self.slot_dim, len(self.seat_from)
-        slots, rest = torch.split(latent, [S * D, latent.shape[1] - S * D], 1)
+        B, S, D, P, V = len(latent), self.slots, self.slot_dim, len(self.seat_from), self.player_dim
+        slots, players, rest = torch.split(latent, [S * D, P * V, latent.shape[1] - S * D - P * V], 1)
         slots = slots.contiguous()
         row = torch.arange(B, device=latent.device).unsqueeze(1)
         touched, present = self.touched[action], self.present[action]  # (B, K), (B, K, 1)
@@ -209,18 +219,21 @@ class SlotDynamics(nn.Module):
         seen = self.slot_in(old) + self.role(self.roles)[action]
         there = seen * self.role_factor(self.roles)[action] * present
         summary = torch.cat([add_up(F.relu(there), 1), add_up(there, 1) * self.compare(rest), pairs(there, 1)], 1)
-        hidden = F.gelu(self.rest_in(rest) + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
+        beyond = self.rest_in(latent[:, S * D :])
+        hidden = F.gelu(beyond + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
         hidden = F.gelu(self.hidden(hidden))
-        rest_change, spread, reward = self.consequences(hidden).split(self.parts, 1)
+        rest_change, spread, players_change, reward = self.consequences(hidden).split(self.parts, 1)
         spread = spread if self.pass_on is None else spread + self.pass_on(shared)
         new = self.slot_norm(old + self.slot_out(F.relu(seen + spread.unsqueeze(1))))
         new = torch.where(present > 0, new, old)
         new, shared = torch.split(new, [touched.shape[1], self.shared], 1)
         rest = torch.cat([shared.flatten(1), self.rest_norm(whole + rest_change)], 1)
-        boards = slots.view(B * P, -1).index_select(0, (row * P + self.seat_from[shift]).view(-1))
+        seats = (row * P + self.seat_from[shift]).view(-1)
+        players = self.player_norm((players + players_change).view(B * P, V)).index_select(0, seats)
+        boards = slots.view(B * P, -1).index_select(0, seats)
         places = row * S + self.place_to[shift].gather(1, touched)
         slots = boards.view(B * S, D).index_copy_(0, places.view(-1), new.reshape(-1, D))
-        return torch.cat([slots.view(B, S * D), rest], 1), reward
+        return torch.cat([slots.view(B, S * D), players.view(B, P * V), rest], 1), reward
 
 
 class EgoConditioning(nn.Module):
@@ -282,7 +295,7 @@ class FlatPolicy(nn.Module):
 
 class SlotTrunk(nn.Module):
     """Pools slots into blocks (sums, and products of pairs, so that symmetries do not matter) and boards, and joins the
-    global part."""
+    players' vectors and the global part."""
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
@@ -291,21 +304,24 @@ class SlotTrunk(nn.Module):
         self.shape = (spec.num_players, *spec.blocks.shape)
         self.slot = nn.Linear(D, M)
         self.block = nn.Linear(2 * M, M)
-        self.boards = nn.Linear(spec.num_players * M, H, bias=False)
+        self.players_dim = spec.num_players * config.player_dim
+        self.boards = nn.Linear(spec.num_players * (M + config.player_dim), H, bias=False)
         self.rest = nn.Linear(rest_dim(spec, config), H)
+        self.mix = nn.Linear(H, H)
 
     def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
-        """-> (slots [B, S, D], the part that is conditioned [B, G])"""
-        cut = self.slots * self.slot_dim
-        slots, rest = torch.split(latent, [cut, latent.shape[1] - cut], 1)
-        return slots.reshape(len(latent), self.slots, self.slot_dim), rest
+        """-> (slots and players' vectors [B, S D + P V], the part that is conditioned [B, G])"""
+        cut = self.slots * self.slot_dim + self.players_dim
+        return latent[:, :cut], latent[:, cut:]
 
     def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
-        """slots [B, S, D], conditioned [B, E, G] -> features [B, E, H]"""
-        seen = self.slot(slots).view(len(slots), *self.shape, -1)
+        """slots and players' vectors [B, S D + P V], conditioned [B, E, G] -> features [B, E, H]"""
+        vectors, players = torch.split(slots, [slots.shape[1] - self.players_dim, self.players_dim], 1)
+        seen = self.slot(vectors.reshape(len(slots), *self.shape, self.slot_dim))
         blocks = F.relu(self.block(torch.cat([add_up(F.relu(seen), 3), pairs(seen, 3)], -1)))
-        boards = self.boards(add_up(blocks, 2).flatten(1))
-        return F.gelu(boards.unsqueeze(1) + self.rest(conditioned))
+        pooled = torch.cat([add_up(blocks, 2), players.reshape(len(slots), self.shape[0], -1)], 2)
+        features = F.gelu(self.boards(pooled.flatten(1)).unsqueeze(1) + self.rest(conditioned))
+        return features + F.gelu(self.mix(features))
 
 
 class SlotPolicy(nn.Module):
@@ -332,9 +348,10 @@ class SlotPolicy(nn.Module):
         self.score = nn.Linear(M, R)
 
     def forward(self, slots: Tensor, features: Tensor) -> Tensor:
-        """slots [B, S, D], features [B, H] -> [B, A]"""
+        """slots [B, S D or more], features [B, H] -> [B, A]"""
         factor, context = self.context(features).unsqueeze(1).chunk(2, -1)
-        seen = self.slot(slots[:, : self.scored])
+        D = self.slot.in_features
+        seen = self.slot(slots[:, : self.scored * D].reshape(len(slots), self.scored, D))
         hidden = F.relu(seen + seen * factor + context)
         return self.kind(features) @ self.of_kind + self.score(hidden).flatten(1) @ self.said_by  # type: ignore[no-any-return]
 
@@ -358,8 +375,9 @@ class SlotDecoder(nn.Module):
         self.head = nn.Linear(config.slot_dim, sum(self.vocabulary))
 
     def forward(self, slots: Tensor, obs: Tensor) -> Tensor:
-        """slots [B, S, D], obs [B, W] in the same frame -> cross entropy [B]"""
-        logits = self.head(slots).float().split(self.vocabulary, -1)
+        """slots [B, S D or more], obs [B, W] in the same frame -> cross entropy [B]"""
+        S, D = len(self.columns), self.head.in_features
+        logits = self.head(slots[:, : S * D].reshape(len(slots), S, D)).float().split(self.vocabulary, -1)
         seen = obs[:, self.columns].long()  # (B, S, fields)
         losses = [
             F.cross_entropy(field.flatten(0, 1), seen[..., f].flatten(), reduction="none").view(seen.shape[:2])
@@ -395,7 +413,8 @@ class Network(nn.Module):
         self.num_players = spec.num_players
         flat = config.latent == "flat"
         self.frame = "root" if flat else "mover"
-        self.latent_dim = config.latent_dim if flat else spec.num_slots * config.slot_dim + rest_dim(spec, config)
+        places = spec.num_slots * config.slot_dim + spec.num_players * config.player_dim
+        self.latent_dim = config.latent_dim if flat else places + rest_dim(spec, config)
         groups = groups_read(spec, config)
         encoder = TransformerEncoder if config.encoder == "transformer" else ColumnsEncoder
         self.representation = encoder(spec, config, groups)

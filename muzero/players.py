@@ -34,7 +34,7 @@ from muzero.spec import GameSpec
 KINDS: dict[str, tuple[str, ...]] = {
     "random": (),
     "bot": (),
-    "checkpoint": ("iteration", "simulations", "algorithm", "ablation", "compile"),
+    "checkpoint": ("iteration", "simulations", "algorithm", "value_scale", "ablation", "compile"),
     "policy": ("iteration", "temperature", "ablation"),
     "simulator": ("bot", "network"),
 }
@@ -116,6 +116,8 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
         temperature = number(float, player.options.get("temperature", "0"), "temperature")
         return Policy(network_, temperature, name=player.text)
     changes: dict[str, Any] = {"workers": lanes, "compile": player.options.get("compile", "off")}
+    if "value_scale" in player.options:
+        changes["value_scale"] = number(float, player.options["value_scale"], "value_scale")
     if "simulations" in player.options:
         changes["simulations"] = number(int, player.options["simulations"], "simulations")
     if "algorithm" in player.options:

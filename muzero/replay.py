@@ -30,6 +30,7 @@ from muzero.targets import (
 )
 
 FAN = 32  # children of a node of the tree; the ring's capacity is a multiple of it
+_RATE = 0.05  # at which the typical priority follows those of the batches
 _EVICTED = -1  # stamp of rows that hold nothing
 
 
@@ -234,7 +235,7 @@ class Replay:
         self._episodes = 0
         self._added = 0
         self._seen = 0  # decisions ever added
-        self._highest = 0.0  # priority seen
+        self._typical = 1.0  # priority, of those learned from lately
 
     def __len__(self) -> int:
         """Decisions stored."""
@@ -277,7 +278,7 @@ class Replay:
             getattr(self._rows, f.name)[here] = getattr(stored, f.name)
         stamp = self._added
         self._stamp[here] = stamp
-        self._tree.set(here, self._weight(self._first_priority(episode)))
+        self._tree.set(here, self._weight(np.full(T, self._typical)))
         self._head += T
         self._size += T
         self._episodes += 1
@@ -306,15 +307,6 @@ class Replay:
         self._episodes -= 1
         above = gone.stop < self.capacity and self._stamp[gone.stop] != _EVICTED
         self._tail = gone.stop if above else 0
-
-    def _first_priority(self, episode: Episode) -> NDArray[np.float64]:
-        """[T] by how much search changed the mover's value; where unknown, the highest priority seen, or 1."""
-        moves = np.arange(len(episode)), episode.to_play
-        priority = np.abs(episode.values[moves].astype(np.float64) - episode.raw_values[moves])
-        known = ~np.isnan(priority)
-        self._highest = max(self._highest, float(priority[known].max(initial=0.0)))
-        priority[~known] = self._highest or 1.0
-        return priority
 
     def _weight(self, priority: NDArray[np.float64]) -> NDArray[np.float32]:
         """What a row is drawn in proportion to. [n] -> [n]"""
@@ -353,7 +345,8 @@ class Replay:
         require(good, "priority", "finite numbers, 0 or more", "others")
         fresh = self._stamp[index] == stamp
         index, priorities = index[fresh], priority[fresh].astype(np.float64)
-        self._highest = max(self._highest, float(priorities.max(initial=0.0)))
+        if len(priorities):
+            self._typical += _RATE * (float(priorities.mean()) - self._typical)
         self._tree.set(index, self._weight(priorities))
 
     def sample_positions(self, n: int, rng: np.random.Generator) -> Positions:
@@ -427,7 +420,7 @@ class Replay:
         kept = {name: getattr(self._rows, name)[used] for name in self._kept()}
         kept |= {"weight": self._tree.weights[used], "length": self._rows.end[begin] - begin}
         kept |= {"head": np.array(self._head), "tail": np.array(self._tail), "added": np.array(self._added)}
-        kept |= {"seen": np.array(self._seen), "highest": np.array(self._highest)}
+        kept |= {"seen": np.array(self._seen), "typical": np.array(self._typical)}
         return kept | {name: np.array(value) for name, value in self._settings().items()}
 
     def load(self, state: dict[str, NDArray[Any]]) -> None:
@@ -436,7 +429,7 @@ class Replay:
         self._stamp[:] = _EVICTED
         self._tree.set(slice(0, self.capacity), 0.0)
         self._head, self._tail, self._added, self._seen = (int(state[n]) for n in ("head", "tail", "added", "seen"))
-        self._highest = float(state["highest"])
+        self._typical = float(state["typical"])
         length = state["length"]
         self._size, self._episodes = int(length.sum()), len(length)
         used = self._place(np.arange(self._size))
@@ -459,7 +452,7 @@ class Replay:
         return {f"setting.{name}": getattr(self, name) for name in (*sizes, "steps", "discount", "alpha", "epsilon")}
 
     def _check_state(self, state: dict[str, NDArray[Any]]) -> None:
-        settings, scalars = self._settings(), ("head", "tail", "added", "seen", "highest")
+        settings, scalars = self._settings(), ("head", "tail", "added", "seen", "typical")
         names = {*self._kept(), "weight", "length", *scalars, *settings}
         require(set(state) == names, "state", "exactly the fields of a replay", sorted(set(state) ^ names))
         for name in (*scalars, *settings):
@@ -481,7 +474,7 @@ class Replay:
         require(whole, "state.length", f"lengths of episodes with {n} decisions in all", length)
         require(int(state["added"]) >= len(length), "state.added", f"at least {len(length)}", state["added"])
         require(int(state["seen"]) >= n, "state.seen", f"at least {n}, the decisions stored", state["seen"])
-        require(0 <= float(state["highest"]) < np.inf, "state.highest", "0 or more", state["highest"])
+        require(0 <= float(state["typical"]) < np.inf, "state.typical", "0 or more", state["typical"])
         # From the tail on, or from the tail on and then from 0, there are whole episodes up to the head.
         head, tail = int(state["head"]), int(state["tail"])
         above = n if tail < head else n - head

@@ -165,7 +165,8 @@ def test_losses_are_those_of_a_slow_loop(variant: str, latent: str) -> None:
     for name in LOSSES:
         assert found[name] == pytest.approx(expected[name], rel=1e-4, abs=1e-5), name
     with torch.no_grad():
-        assert window_losses(network, tensors(batch))[1].tolist() == pytest.approx(values, abs=1e-5)
+        surprises = window_losses(network, tensors(batch))[1]
+    assert surprises.tolist() == pytest.approx(np.abs(np.array(values) - batch.value[:, 0, 0]), abs=1e-5)
     assert (found["winner"].sum() > 0) == VARIANTS[variant].outcome
     assert (found["reconstruction"].sum() > 0) == (found["consistency"].sum() > 0) == (latent == "slots")
 
@@ -178,6 +179,24 @@ def test_values_learn_from_the_next_position(latent: str) -> None:
         found = window_losses(network, tensors(batch), 0.3, 0.9)[0][LOSSES.index("value")].numpy()
     assert found == pytest.approx(expected, rel=1e-4)
     assert np.abs(found - losses(network, batch)["value"]).max() > 0.01
+
+
+def test_surprise_is_the_largest_step_of_the_movers_value() -> None:
+    """From an imagined position to what was paid and met next; where nothing was met, there is none."""
+    network, batch = shaken(make("belief")), a_batch()
+    with torch.no_grad():
+        found = window_losses(network, tensors(batch), 0.5, 0.9)[1]
+        for i in range(B):
+            latent, steps = network.represent(torch.from_numpy(batch.obs[i, :1])), [0.0]
+            for k in range(K):
+                value = network.support.expectation(network.predict(latent, torch.zeros(1, dtype=torch.int64)).value)
+                ahead = network.initial(torch.from_numpy(batch.obs[i, k + 1 : k + 2]), "maxn")[1][0, -P:]
+                later = float(ahead[-int(batch.shifts[i, k]) % P])
+                off = abs(float(value[0, 0]) - float(batch.reward[i, k, 0]) - 0.9 * later)
+                steps.append(off * float(batch.live[i, k + 1]))
+                action, shift = (torch.from_numpy(a[i, k : k + 1]) for a in (batch.actions, batch.shifts))
+                latent, _ = network.step(latent, action, shift)
+            assert float(found[i]) == pytest.approx(max(steps), abs=1e-4)
 
 
 def test_targets_turn_to_each_ego() -> None:
@@ -317,7 +336,7 @@ def test_priorities_are_errors_of_the_movers_value() -> None:
     expected = np.abs(outputs[:, -P].numpy() - batch.value[:, 0, 0])
     learner = Learner(network, LearnerConfig())
     assert learner.step(batch, 0) == pytest.approx(expected, abs=1e-5)
-    assert learner.report()["value_error"] == pytest.approx(expected.mean(), abs=1e-5)
+    assert learner.report()["surprise"] == pytest.approx(expected.mean(), abs=1e-5)
 
 
 def test_only_matrices_decay() -> None:

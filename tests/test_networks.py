@@ -395,19 +395,24 @@ def test_a_network_for_many_has_the_weights_of_one_for_fewer(game: str, kind: tu
 def test_a_smaller_table_gets_the_parts_of_the_same_seats_and_tokens() -> None:
     """Marks each part of the larger network by what it is for, and looks where the marks end up."""
     large, small = make("slots", "columns", "heads_only", 4), make("slots", "columns", "heads_only", 2)
-    N, W = large.config.value_bins, large.config.width
+    N, V, c = large.config.value_bins, large.config.player_dim, large.config
     marked = {name: p.detach().clone() for name, p in large.named_parameters()}
     marked["value.bias"] = torch.arange(4).repeat_interleave(N).float()  # the seat
     marked["rank.bias"] = torch.arange(4)[:, None].mul(10).add(torch.arange(4)).flatten().float()  # seat, rank
-    names = [(g.name, t) for g in large.spec.groups if not g.slots for t in range(g.count)]
-    names += [("boards", seat) for seat in range(4)]
-    marked["representation.rest.0.weight"][0] = torch.arange(len(names)).repeat_interleave(W).float()
+    names = [("player", seat) for seat in range(4) for _ in range(V)]
+    names += [("rest", i) for i in range(len(large.spec.shared_cards) * c.slot_dim + c.global_dim)]
+    marked["dynamics.rest_in.weight"][0] = torch.arange(len(names)).float()
+    makes = [("rest", 0)] * c.global_dim + [("slots", 0)] * c.slot_hidden
+    makes += [(kind, seat) for kind, size in (("player", V), ("reward", N)) for seat in range(4) for _ in range(size)]
+    marked["dynamics.consequences.bias"] = torch.arange(len(makes)).float()
     got = large.weights_for(2, marked)
     assert got["value.bias"].view(2, N).T.tolist() == [[0.0, 1.0]] * N
     assert got["rank.bias"].tolist() == [0.0, 1.0, 10.0, 11.0]
-    expected = [(g.name, t) for g in small.spec.groups if not g.slots for t in range(g.count)]
-    expected += [("boards", seat) for seat in range(2)]
-    assert [names[int(mark)] for mark in got["representation.rest.0.weight"][0, ::W]] == expected
+    inputs = [names[int(mark)] for mark in got["dynamics.rest_in.weight"][0]]
+    assert inputs == [name for name in names if name[0] == "rest" or name[1] < 2]
+    outputs = [makes[int(mark)] for mark in got["dynamics.consequences.bias"]]
+    assert outputs == [name for name in makes if name[1] < 2]
+    assert {name: p.shape for name, p in got.items()} == {name: p.shape for name, p in small.named_parameters()}
     marked_place = make("flat", "transformer", "baseline", 4)
     tokens = [(g.name, t) for g in marked_place.spec.groups for t in range(g.count)]
     weights = {name: p.detach().clone() for name, p in marked_place.named_parameters()}
@@ -432,6 +437,33 @@ def test_slots_do_not_say_whose_they_are() -> None:
     assert network.decoder.vocabulary == [3, 16]  # visibility and value, neither position nor owner
 
 
+def test_players_trade_places_as_the_turn_passes() -> None:
+    """The same players seen from another seat have the same vectors, in another order; and so imagines the dynamics."""
+    network = make("slots", "columns", "belief").double()
+    spec, V = network.spec, network.config.player_dim
+    start = spec.num_slots * network.config.slot_dim
+    obs = torch.from_numpy(tables().obs)
+    turned = obs.clone()
+    for g in (g for g in spec.groups if g.per_player):
+        here = slice(g.offset, g.offset + g.count * len(g.fields))
+        tokens = obs[:, here].view(len(obs), 3, -1, len(g.fields)).roll(-1, 1)
+        owners = obs[:, here].view(len(obs), 3, -1, len(g.fields))[..., g.seat.index(True)]
+        tokens[..., g.seat.index(True)] = owners  # counted from the mover, so they stay
+        turned[:, here] = tokens.flatten(1)
+    assert not torch.equal(obs, turned)
+    one, other = (network.represent(o)[:, start : start + 3 * V].view(-1, 3, V) for o in (obs, turned))
+    assert torch.allclose(one.roll(-1, 1), other)
+    network.dynamics.consequences.weight.data[:] = 0
+    network.dynamics.consequences.bias.data[:] = 0  # nothing happens
+    network.dynamics.player_norm.weight.data[:] = 1
+    network.dynamics.player_norm.bias.data[:] = 0
+    network.representation.player[-1].weight.data[:] = 1
+    network.representation.player[-1].bias.data[:] = 0
+    latent, action = network.represent(obs), torch.zeros(len(obs), dtype=torch.int64)
+    after = network.step(latent, action, action + 1)[0][:, start : start + 3 * V].view(-1, 3, V)
+    assert torch.allclose(after, latent[:, start : start + 3 * V].view(-1, 3, V).roll(-1, 1), atol=1e-3)
+
+
 def test_cards_that_nobody_owns_are_slots_of_the_latent() -> None:
     """The discard pile's top and the card in hand are embedded as the cards in slots are, after all of these."""
     network = make("slots", "columns", "baseline")
@@ -443,7 +475,7 @@ def test_cards_that_nobody_owns_are_slots_of_the_latent() -> None:
     for card in (4, 4, 9, 16):  # the last one is a card that is not to be seen
         obs[:, decision.offset + hand] = card
         obs[:, pile.offset + top] = min(card, 15)
-        start = spec.num_slots * D
+        start = spec.num_slots * D + spec.num_players * network.config.player_dim
         vectors.append(network.represent(obs)[0, start : start + 2 * D].view(2, D))
     assert torch.equal(vectors[0], vectors[1])
     assert not torch.isclose(vectors[0], vectors[2]).all(1).any()

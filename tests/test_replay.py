@@ -314,23 +314,14 @@ def test_weights_are_exact() -> None:
     assert (replay.sample(50, np.random.default_rng(0)).weights == 1).all()
 
 
-def test_first_priorities() -> None:
-    nan = np.nan
-    e = replace(
-        game(4),
-        to_play=np.array([0, 1, 2, 0], np.int8),
-        values=np.array([[1, 9, 9], [9, nan, 9], [9, 9, 2], [nan, 9, 9]], np.float32),
-        raw_values=np.array([[4, 0, 0], [0, 1, 0], [0, 0, 2], [1, 0, 0]], np.float32),
-    )
+def test_new_games_have_the_typical_priority() -> None:
     replay = make(alpha=1.0, epsilon=0.5)
-    blank = np.full((4, P), nan, np.float32)
-    replay.add(replace(e, values=blank))
-    assert weights(replay).tolist() == [1.5] * 4  # nothing seen yet
-    replay.add(e)
-    assert weights(replay).tolist() == [1.5] * 4 + [3.5, 3.5, 0.5, 3.5]
-    replay.update(np.array([4]), np.array([1]), np.array([7.0]))
-    replay.add(replace(e, raw_values=blank))
-    assert weights(replay).tolist() == [1.5] * 4 + [7.5, 3.5, 0.5, 3.5] + [7.5] * 4
+    replay.add(game(4))
+    assert weights(replay).tolist() == [1.5] * 4  # nothing is known yet
+    for _ in range(400):
+        replay.update(np.arange(2), np.zeros(2, np.int64), np.array([7.0, 3.0]))
+    replay.add(game(3, 1))
+    assert weights(replay) == pytest.approx([7.5, 3.5, 1.5, 1.5, 5.5, 5.5, 5.5])
 
 
 def weights(replay: Replay) -> NDArray[np.float32]:
@@ -546,7 +537,7 @@ def test_sums_do_not_depend_on_the_path() -> None:
         ("tail", np.array(-1), "state.head"),
         ("added", np.array(2), "state.added: expected at least 3"),
         ("added", np.zeros(2), "state.added: expected one number"),
-        ("highest", np.array(np.nan), "state.highest"),
+        ("typical", np.array(np.nan), "state.typical"),
     ],
 )
 def test_states_that_are_refused(name: str, value: NDArray[Any] | None, message: str) -> None:
