@@ -108,7 +108,7 @@ class TransformerEncoder(nn.Module):
         if self.slots:
             self.to_slots = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.slot_dim), nn.Tanh())
             self.to_players = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.player_dim), nn.Tanh())
-            self.per_player = [g.per_player for g in groups]
+            self.per_player = [g.per_player and not g.slots for g in groups]
 
     def first_seats(self, players: int) -> SeatParts:
         """See `Network.first_seats`."""
@@ -126,17 +126,15 @@ class TransformerEncoder(nn.Module):
         slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
         shared = [self.to_slots(parts[g][:, 0]) for g in self.shared]
         theirs = [by_player(part, self.num_players) for part, own in zip(parts, self.per_player, strict=True) if own]
-        players = self.to_players(torch.cat(theirs, 2).mean(2))
-        return torch.cat([self.arrange(slots).flatten(1), players.flatten(1), *shared, rest], 1)
+        players = [self.to_players(torch.cat(theirs, 2).mean(2)).flatten(1)] if theirs else []
+        return torch.cat([self.arrange(slots).flatten(1), *players, *shared, rest], 1)
 
 
 class ColumnsEncoder(nn.Module):
     """Slots as sets of blocks of slots: equivariant to the symmetries that the game declares.
 
-    A block sees the sum of its slots and of their pairwise products, a player's vector the sum of the player's blocks
-    and further tokens, and the global part all tokens that are no player's. Which cards are equal is given, where the
-    game has cards in slots: to slots within their block, and to players for the cards that belong to nobody, as when
-    one would complete a column. It can be learned, but is of use so rarely at first that it is learned late.
+    A block sees the sum of its slots and of their pairwise products, a slot its block and how many cards there equal
+    its own, a player's vector the player's tokens beside the slots, and the global part those that are no player's.
     Neither a slot's vector nor a player's says whose turn it is, so that they stay true when the turn passes and the
     players trade places. The global part begins with a vector like a slot's for each card that belongs to nobody.
     """
@@ -154,13 +152,13 @@ class ColumnsEncoder(nn.Module):
         self.block = nn.Linear(2 * width, width)
         if self.equal is not None:
             self.alike = nn.Embedding(self.equal.most + 1, width)
-            self.matched = nn.Linear(width + self.equal.width, width)
-        self.player = nn.Sequential(
-            nn.Linear((1 + own) * width, 2 * width),
-            nn.GELU(),
-            nn.Linear(2 * width, config.player_dim),
-            nn.LayerNorm(config.player_dim),
-        )
+        if own:
+            self.player = nn.Sequential(
+                nn.Linear(own * width, 2 * width),
+                nn.GELU(),
+                nn.Linear(2 * width, config.player_dim),
+                nn.LayerNorm(config.player_dim),
+            )
         self.rest = nn.Sequential(
             nn.Linear(others * width, hidden),
             nn.GELU(),
@@ -187,14 +185,12 @@ class ColumnsEncoder(nn.Module):
         ]
         slots = self.arrange(slots)  # (B, P, blocks, size, width)
         if self.equal is not None:
-            alike, matches = self.equal(obs)
-            slots = slots + self.alike(alike)
+            slots = slots + self.alike(self.equal(obs)[0])
         blocks = F.gelu(self.block(torch.cat([slots.sum(3), pairs(slots, 3)], -1)))
-        matched = blocks if self.equal is None else F.gelu(self.matched(torch.cat([blocks, matches], -1)))
-        players = self.player(torch.cat([matched.sum(2), *theirs], 2))
+        players = [self.player(torch.cat(theirs, 2)).flatten(1)] if theirs else []
         rest = self.rest(others.flatten(1))
         vectors = self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3))
-        parts = [vectors.flatten(1), players.flatten(1)]
+        parts = [vectors.flatten(1), *players]
         if self.shared is not None:
             parts.append(self.to_slot(self.slot_own(self.shared(obs, self.embed.table))).flatten(1))
         return torch.cat([*parts, rest], 1)

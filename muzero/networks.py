@@ -20,7 +20,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from muzero.config import ModelConfig, require
-from muzero.encoders import ColumnsEncoder, SeatParts, TransformerEncoder, add_up, block_order, groups_read, pairs
+from muzero.encoders import (
+    ColumnsEncoder,
+    EqualCards,
+    SeatParts,
+    TransformerEncoder,
+    add_up,
+    block_order,
+    groups_read,
+    pairs,
+)
 from muzero.spec import GameSpec
 
 MAX_PLAYERS = 8
@@ -101,6 +110,11 @@ def rest_dim(spec: GameSpec, config: ModelConfig) -> int:
     return len(spec.shared_cards) * config.slot_dim + config.global_dim
 
 
+def player_dim(spec: GameSpec, config: ModelConfig) -> int:
+    """Of the vectors of players in a slots latent: 0 if nothing is read of them but their slots."""
+    return config.player_dim if any(g.per_player and not g.slots for g in groups_read(spec, config)) else 0
+
+
 def touched_places(spec: GameSpec) -> tuple[Tensor, Tensor, Tensor]:
     """Per action, [A, K]: places in a latent that it touches, their roles, and whether the entry counts.
 
@@ -155,7 +169,7 @@ class SlotDynamics(nn.Module):
         super().__init__()
         P, self.slots, self.slot_dim = spec.num_players, spec.num_slots, config.slot_dim
         D, G, H, M = config.slot_dim, config.global_dim, config.hidden, config.slot_hidden
-        C, V = len(spec.shared_cards), config.player_dim
+        C, V = len(spec.shared_cards), player_dim(spec, config)
         self.shared, self.player_dim = C, V
         touched, roles, present = touched_places(spec)
         roles = torch.cat([roles, spec.num_roles + torch.arange(C).expand(len(roles), C)], 1)  # every action may
@@ -174,6 +188,8 @@ class SlotDynamics(nn.Module):
         self.role = nn.Embedding(spec.num_roles + C, M)
         self.role_factor = nn.Embedding(spec.num_roles + C, M)
         nn.init.ones_(self.role_factor.weight)
+        self.moves = nn.Parameter(torch.zeros(spec.num_kinds, spec.num_roles + C, spec.num_roles + C))
+        self.stays = nn.Parameter(torch.ones(spec.num_kinds, spec.num_roles + C))
         self.slot_in = nn.Linear(D, M)
         self.pass_on = nn.Linear(C * D, M, bias=False) if C else None
         self.gather = nn.Linear(3 * M, H, bias=False)
@@ -184,7 +200,7 @@ class SlotDynamics(nn.Module):
         self.parts = [G, M, P * V, P * config.value_bins]
         self.consequences = nn.Linear(H, sum(self.parts))
         self.rest_norm = nn.LayerNorm(G)
-        self.player_norm = nn.LayerNorm(V)
+        self.player_norm = nn.LayerNorm(V) if V else nn.Identity()
         self.slot_out = nn.Linear(M, D)
         self.slot_norm = nn.LayerNorm(D)
 
@@ -224,7 +240,7 @@ class SlotDynamics(nn.Module):
         hidden = F.gelu(self.hidden(hidden))
         rest_change, spread, players_change, reward = self.consequences(hidden).split(self.parts, 1)
         spread = spread if self.pass_on is None else spread + self.pass_on(shared)
-        new = self.slot_norm(old + self.slot_out(F.relu(seen + spread.unsqueeze(1))))
+        new = self.slot_norm(self._moved(old * present, action) + self.slot_out(F.relu(seen + spread.unsqueeze(1))))
         new = torch.where(present > 0, new, old)
         new, shared = torch.split(new, [touched.shape[1], self.shared], 1)
         rest = torch.cat([shared.flatten(1), self.rest_norm(whole + rest_change)], 1)
@@ -234,6 +250,17 @@ class SlotDynamics(nn.Module):
         places = row * S + self.place_to[shift].gather(1, touched)
         slots = boards.view(B * S, D).index_copy_(0, places.view(-1), new.reshape(-1, D))
         return torch.cat([slots.view(B, S * D), players.view(B, P * V), rest], 1), reward
+
+
+    def _moved(self, old: Tensor, action: Tensor) -> Tensor:
+        """What lies in the touched slots and the shared ones, [B, K + C, D], once cards have moved between them.
+
+        How much of each stays and goes where depends on the kind of action and on the roles of the two.
+        """
+        kinds, roles = self.kinds[:, None], self.roles
+        stays = torch.diag_embed(self.stays[kinds, roles])
+        moves = self.moves[kinds.unsqueeze(2), roles.unsqueeze(2), roles.unsqueeze(1)]  # (A, K + C, K + C)
+        return torch.bmm((stays + moves)[action], old)
 
 
 class EgoConditioning(nn.Module):
@@ -294,34 +321,49 @@ class FlatPolicy(nn.Module):
 
 
 class SlotTrunk(nn.Module):
-    """Pools slots into blocks (sums, and products of pairs, so that symmetries do not matter) and boards, and joins the
-    players' vectors and the global part."""
+    """Pools slots into blocks and boards, and joins the players' vectors and the global part.
+
+    A block sees sums, so that symmetries do not matter: of its slots, of the products of pairs of them, and of their
+    products with each shared card. Products tell equal cards from different ones. What boards are like is computed
+    here, from the slots, and nowhere else in a latent: it stays true whatever an action has changed.
+    """
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
         D, H, M = config.slot_dim, config.hidden, config.slot_hidden
-        self.slots, self.slot_dim, self.dim = spec.num_slots, D, H
+        self.slots, self.shared, self.slot_dim, self.dim = spec.num_slots, len(spec.shared_cards), D, H
         self.shape = (spec.num_players, *spec.blocks.shape)
         self.slot = nn.Linear(D, M)
-        self.block = nn.Linear(2 * M, M)
-        self.players_dim = spec.num_players * config.player_dim
-        self.boards = nn.Linear(spec.num_players * (M + config.player_dim), H, bias=False)
+        self.block = nn.Linear((2 + self.shared) * M, M)
+        V = player_dim(spec, config)
+        self.players_dim = spec.num_players * V
+        self.boards = nn.Linear(spec.num_players * (M + V), H, bias=False)
         self.rest = nn.Linear(rest_dim(spec, config), H)
         self.mix = nn.Linear(H, H)
 
     def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
-        """-> (slots and players' vectors [B, S D + P V], the part that is conditioned [B, G])"""
+        """-> (slots, players' vectors, shared cards [B, S D + P V + C D], the part that is conditioned, again with the
+        shared cards [B, G])"""
         cut = self.slots * self.slot_dim + self.players_dim
-        return latent[:, :cut], latent[:, cut:]
+        return latent[:, : cut + self.shared * self.slot_dim], latent[:, cut:]
 
     def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
-        """slots and players' vectors [B, S D + P V], conditioned [B, E, G] -> features [B, E, H]"""
-        vectors, players = torch.split(slots, [slots.shape[1] - self.players_dim, self.players_dim], 1)
-        seen = self.slot(vectors.reshape(len(slots), *self.shape, self.slot_dim))
-        blocks = F.relu(self.block(torch.cat([add_up(F.relu(seen), 3), pairs(seen, 3)], -1)))
-        pooled = torch.cat([add_up(blocks, 2), players.reshape(len(slots), self.shape[0], -1)], 2)
+        """slots, as `split` gives them, conditioned [B, E, G] -> features [B, E, H]"""
+        start, P = self.slots * self.slot_dim, self.shape[0]
+        players = slots[:, start : start + self.players_dim].reshape(len(slots), P, self.players_dim // P)
+        pooled = torch.cat([add_up(self.blocks(slots), 2), players], 2)
         features = F.gelu(self.boards(pooled.flatten(1)).unsqueeze(1) + self.rest(conditioned))
         return features + F.gelu(self.mix(features))
+
+    def blocks(self, slots: Tensor) -> Tensor:
+        """slots, as `split` gives them -> [B, P, blocks, M]"""
+        B, S, C, D = len(slots), self.slots, self.shared, self.slot_dim
+        seen = self.slot(slots[:, : S * D].reshape(B, *self.shape, D))
+        parts = [add_up(F.relu(seen), 3), pairs(seen, 3)]
+        if C:
+            total, cards = add_up(seen, 3), self.slot(slots[:, slots.shape[1] - C * D :].reshape(B, C, D))
+            parts += [total * card.view(B, 1, 1, -1) for card in cards.unbind(1)]
+        return F.relu(self.block(torch.cat(parts, -1)))
 
 
 class SlotPolicy(nn.Module):
@@ -357,7 +399,8 @@ class SlotPolicy(nn.Module):
 
 
 class SlotDecoder(nn.Module):
-    """Reads the fields of each slot's token back from its vector, so that the dynamics learn what is to be seen."""
+    """Reads the fields of each slot's token back from its vector, so that the dynamics learn what is to be seen; and
+    from blocks, how many of their cards equal each shared card."""
 
     columns: Tensor
 
@@ -373,9 +416,12 @@ class SlotDecoder(nn.Module):
         columns = torch.tensor(rows)[torch.from_numpy(block_order(spec))]
         self.register_buffer("columns", columns, persistent=False)  # (S, fields) of an observation row
         self.head = nn.Linear(config.slot_dim, sum(self.vocabulary))
+        self.equal = EqualCards(spec) if spec.shared_cards else None
+        if self.equal is not None:
+            self.matches = nn.Linear(config.slot_hidden, self.equal.width)
 
-    def forward(self, slots: Tensor, obs: Tensor) -> Tensor:
-        """slots [B, S D or more], obs [B, W] in the same frame -> cross entropy [B]"""
+    def forward(self, slots: Tensor, blocks: Tensor, obs: Tensor) -> Tensor:
+        """slots [B, S D or more], blocks [B, P, blocks, M], obs [B, W] in the same frame -> cross entropy [B]"""
         S, D = len(self.columns), self.head.in_features
         logits = self.head(slots[:, : S * D].reshape(len(slots), S, D)).float().split(self.vocabulary, -1)
         seen = obs[:, self.columns].long()  # (B, S, fields)
@@ -383,7 +429,12 @@ class SlotDecoder(nn.Module):
             F.cross_entropy(field.flatten(0, 1), seen[..., f].flatten(), reduction="none").view(seen.shape[:2])
             for f, field in enumerate(logits)
         ]
-        return torch.stack(losses).sum(0).mean(1)
+        total = torch.stack(losses).sum(0).mean(1)
+        if self.equal is not None:
+            counts = self.equal(obs)[1]
+            said = self.matches(blocks).float()
+            total = total + F.binary_cross_entropy_with_logits(said, counts, reduction="none").sum(3).mean((1, 2))
+        return total
 
 
 class Prediction(NamedTuple):
@@ -413,7 +464,7 @@ class Network(nn.Module):
         self.num_players = spec.num_players
         flat = config.latent == "flat"
         self.frame = "root" if flat else "mover"
-        places = spec.num_slots * config.slot_dim + spec.num_players * config.player_dim
+        places = spec.num_slots * config.slot_dim + spec.num_players * player_dim(spec, config)
         self.latent_dim = config.latent_dim if flat else places + rest_dim(spec, config)
         groups = groups_read(spec, config)
         encoder = TransformerEncoder if config.encoder == "transformer" else ColumnsEncoder
@@ -506,7 +557,9 @@ class Network(nn.Module):
     def reconstruction_loss(self, latent: Tensor, obs: Tensor) -> Tensor:
         """latent [B, L], obs [B, W] of the mover there -> cross entropy of what is to be seen in its slots, [B]."""
         assert self.decoder is not None
-        return self.decoder(self.trunk.split(latent)[0], obs)  # type: ignore[no-any-return]
+        assert isinstance(self.trunk, SlotTrunk)
+        slots = self.trunk.split(latent)[0]
+        return self.decoder(slots, self.trunk.blocks(slots), obs)  # type: ignore[no-any-return]
 
     def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """Next latent and reward logits [B, P, N], seats in the frame of the latent given."""

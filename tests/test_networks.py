@@ -14,7 +14,15 @@ from torch import Tensor
 import env
 from muzero.config import ModelConfig
 from muzero.encoders import EqualCards, block_order
-from muzero.networks import ABLATIONS, VARIANTS, Network, PackedLinear, Support, load_model_config
+from muzero.networks import (
+    ABLATIONS,
+    VARIANTS,
+    Network,
+    PackedLinear,
+    SlotDynamics,
+    Support,
+    load_model_config,
+)
 from muzero.spec import GameSpec
 
 KINDS = [("flat", "transformer"), ("slots", "transformer"), ("slots", "columns")]
@@ -218,6 +226,30 @@ def test_an_action_changes_only_the_slots_it_touches() -> None:
     for shift in range(P):  # the frame turns: the board of the next mover comes first
         turned = slots_of(network, network.step(hidden, zero, zero + shift)[0]).view(16, P, 12, D)
         assert torch.equal(turned, before.view(16, P, 12, D).roll(-shift, 1))
+
+
+def test_cards_move_between_the_places_that_an_action_touches() -> None:
+    """At first all stay; a placed card can come from the hand, and the old one go to the pile."""
+    network = make("slots", "columns", "baseline")
+    dynamics, spec = network.dynamics, network.spec
+    assert isinstance(dynamics, SlotDynamics)
+    dynamics.stays.data[:], dynamics.moves.data[:] = 1, 0
+    action = torch.arange(spec.num_actions)
+    slots, D = dynamics.roles.shape[1], network.config.slot_dim
+    old = torch.randn(spec.num_actions, slots, D)
+    assert torch.equal(dynamics._moved(old, action), old)
+    place = next(a for a, name in enumerate(env.make("skyjo", 1, 3).action_names) if name == "position 5")
+    kind, roles = int(dynamics.kinds[place]), dynamics.roles[place].tolist()
+    target, pile, hand = 0, slots - 2, slots - 1
+    dynamics.stays.data[kind, [roles[target], roles[pile]]] = 0
+    dynamics.moves.data[kind, roles[target], roles[hand]] = 1
+    dynamics.moves.data[kind, roles[pile], roles[target]] = 1
+    new = dynamics._moved(old, action)
+    assert torch.allclose(new[place, target], old[place, hand])
+    assert torch.allclose(new[place, pile], old[place, target])
+    assert torch.allclose(new[place, 1:pile], old[place, 1:pile])
+    others = [a for a in range(spec.num_actions) if int(dynamics.kinds[a]) != kind]
+    assert torch.allclose(new[others], old[others])
 
 
 def test_flat_latent_keeps_the_frame() -> None:
