@@ -28,7 +28,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 
 import env
 
@@ -161,7 +161,7 @@ def search(games: int, seed: int, published: Parameters) -> Row:
 
     All candidates of a rung play the same deals, the next rung's are new, and so are those that confirm the winner:
     what made it look good while it was chosen counts for nothing there. `games` are those of the confirmation; each
-    rung has about as many in all.
+    rung has about a quarter of them in all.
     """
     rng = np.random.default_rng(seed)
     low, high = np.array(BOX).T
@@ -170,7 +170,7 @@ def search(games: int, seed: int, published: Parameters) -> Row:
     field = [parameters for parameters in drawn if different[folds(parameters)] == parameters]
     rungs, first = [], 0
     while len(field) > 1:
-        each = max(games // len(field) // 4, 1) * 4
+        each = max(games // len(field) // 16, 1) * 4
         rates = np.array([wins_of_third("strategy_1", parameters, each, seed, first).mean() for parameters in field])
         first += each
         keep = np.argsort(-rates, kind="stable")[: max(len(field) // ETA, 1)]
@@ -212,6 +212,24 @@ def study(games: int, figure_games: int, seed: int, published: Row) -> Row:
     return result
 
 
+def agreement(tables: Row) -> str:
+    """How many published numbers are farther off than chance allows, one by one and all together."""
+    found = [
+        (abs(row[column]["z"]), f"Table {name}, player {row['player']}, {column}")
+        for name, table in tables.items()
+        for row in table["rows"]
+        for column in (*SHARES, "mean_points")
+    ]
+    alone, together = (float(norm.isf(0.005 / tests)) for tests in (1, len(found)))
+    beyond = sum(z > alone for z, _ in found)
+    largest, where = max(found)
+    return (
+        f"Of {len(found)} numbers {beyond} are beyond their combined 99 % interval (|z| > {alone:.2f}; about "
+        f"{0.01 * len(found):.1f} would be by chance), {sum(z > together for z, _ in found)} beyond that for all "
+        f"numbers at once (|z| > {together:.2f}). The farthest: {where}, |z| = {largest:.2f}."
+    )
+
+
 def markdown(result: Row, games: int, command: str) -> str:
     """The study as a page."""
 
@@ -225,6 +243,8 @@ def markdown(result: Row, games: int, command: str) -> str:
         "",
         f"{games:,} games per table, rules `report`, everybody with the same strategy; published: 10,000 games.",
         "Shares have 95 % Wilson intervals; z is ours minus the published number in combined standard errors.",
+        "",
+        agreement(result["tables"]),
     ]
     names = ("wins the game", "wins a round", "more than 30 points", "mean points")
     for name, table in result["tables"].items():
@@ -342,8 +362,8 @@ def draw(rows: list[Row], path: Path) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the study and writes its two files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--games", type=int, default=1_000_000, help="per table and rung (default: 1000000)")
-    parser.add_argument("--figure-games", type=int, default=100_000, help="per point of a figure (default: 100000)")
+    parser.add_argument("--games", type=int, default=1_000_000, help="per table (default: 1000000)")
+    parser.add_argument("--figure-games", type=int, default=50_000, help="per point of a figure (default: 50000)")
     parser.add_argument("--seed", type=int, default=0, help="of the deals (default: 0)")
     parser.add_argument(
         "--out",
