@@ -251,7 +251,6 @@ class SlotDynamics(nn.Module):
         slots = boards.view(B * S, D).index_copy_(0, places.view(-1), new.reshape(-1, D))
         return torch.cat([slots.view(B, S * D), players.view(B, P * V), rest], 1), reward
 
-
     def _moved(self, old: Tensor, action: Tensor) -> Tensor:
         """What lies in the touched slots and the shared ones, [B, K + C, D], once cards have moved between them.
 
