@@ -9,7 +9,7 @@
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
-    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  compile=on|off
+    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=on|off
                 ablation=none|no_ego|wrong_ego|zero_all
     policy      iteration=N  temperature=T  ablation=...
     simulator   bot=NAME (plays the worlds out)  network=PATH (judges them instead)

@@ -53,6 +53,7 @@ def test_agents_are_what_they_are_called(run: Path) -> None:
     assert (searcher.planner.config.simulations, searcher.planner.config.algorithm) == (9, "puct")
     assert searcher.planner.network.condition.ablation == "no_ego"
     assert made(f"checkpoint:{run}").planner.config.simulations == 3, "as it was trained"
+    assert made(f"checkpoint:{run},value_scale=0.25").planner.config.value_scale == 0.25
     policy, simulator = made(f"policy:{run},temperature=0.5"), made("simulator:32,bot=threshold")
     assert isinstance(policy, Policy)
     assert policy.temperature == 0.5
