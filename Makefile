@@ -5,7 +5,7 @@ VENV ?= .venv
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 # Empty on a GPU node: `make setup CONSTRAINTS=`. See the file.
 CONSTRAINTS ?= constraints.txt
-# Arguments for the command behind a target: `make train ARGS="..."`, `make test ARGS="-k skyjo -n auto"`.
+# Arguments for the command behind a target: `make train ARGS="..."`, `make test ARGS="-k skyjo"`.
 ARGS ?=
 # Of the network: baseline, belief, ego_only, heads_only.
 VARIANT ?= belief
@@ -65,8 +65,9 @@ setup: $(INSTALLED) ## create the virtual environment and build the extension mo
 train: setup ## train an agent: make train VARIANT=baseline ARGS="seed=1"
 	$(BIN)/python -m muzero.train +variant=$(VARIANT) $(ARGS)
 
+# A process per core, each with one thread: more would wait for each other.
 test: setup ## run the fast tests
-	$(BIN)/python -m pytest $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 $(ARGS)
 
 # An independent search to compare ours with; jax is too large for everybody's environment.
 MCTX := $(VENV)/.mctx-installed

@@ -145,6 +145,8 @@ class LearnerConfig:
       weight_decay: of matrices.
       clip: largest norm of the gradient.
       value_weight, reward_weight, reconstruction_weight, consistency_weight: of these losses; the policy's weight is 1.
+      advantage_weight: of making moves likelier that led to better positions than expected, by the newest network's
+        values of the positions met. It corrects what searches in imagined positions get wrong.
       winner_weight, rank_weight: from, to; they ramp over `ramp_iterations`.
       ramp_iterations: 0 for no ramp.
       ema: of the weights that self-play uses, per step, such as 0.999; 0 uses the newest weights.
@@ -166,6 +168,7 @@ class LearnerConfig:
     reward_weight: float = 1.0
     reconstruction_weight: float = 0.1
     consistency_weight: float = 0.0
+    advantage_weight: float = 0.0
     winner_weight: list[float] = field(default_factory=lambda: [0.1, 0.5])
     rank_weight: list[float] = field(default_factory=lambda: [0.1, 0.25])
     ramp_iterations: int = 100
@@ -182,11 +185,13 @@ class LearnerConfig:
             require(getattr(self, name) > 0, f"learner.{name}", "more than 0", getattr(self, name))
         for name in ("warm_up_steps", "decay_steps", "weight_decay", "ramp_iterations"):
             require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
-        for name in ("value_weight", "reward_weight", "reconstruction_weight", "consistency_weight"):
+        weights = ("value", "reward", "reconstruction", "consistency", "advantage")
+        for name in (f"{weight}_weight" for weight in weights):
             require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
         for name in ("winner_weight", "rank_weight"):
             pair = list(getattr(self, name))
             require(len(pair) == 2 and min(pair) >= 0, f"learner.{name}", "two numbers, 0 or more: from, to", pair)
+        require(0 <= self.one_ahead <= 1, "learner.one_ahead", "0 to 1", self.one_ahead)
         require(0 <= self.ema < 1, "learner.ema", "0 up to less than 1", self.ema)
 
 
@@ -282,12 +287,15 @@ class CurriculumConfig:
       window: games over which a win rate is taken.
       watched: share of games at the start that bots play among themselves; it fades with the bot that is hardest to
         beat. What positions are worth can be learned from them, too, and they need no search.
+      handover: decisions on average after which the network takes all seats of a watched game, each number of them as
+        likely as chance would have it; 0 never. It then learns to go on from positions that it would not reach.
     """
 
     share: float = 0.3
     goal: float = 0.7
     window: int = 100
     watched: float = 0.0
+    handover: float = 0.0
 
     def check(self) -> None:
         """Refuses impossible values by name."""
@@ -295,6 +303,8 @@ class CurriculumConfig:
         require(0 < self.goal <= 1, "selfplay.curriculum.goal", "more than 0, at most 1", self.goal)
         require(self.window >= 1, "selfplay.curriculum.window", "1 or more", self.window)
         require(0 <= self.watched <= 1, "selfplay.curriculum.watched", "0 to 1", self.watched)
+        good = self.handover == 0 or self.handover >= 1
+        require(good, "selfplay.curriculum.handover", "0, or 1 or more", self.handover)
 
 
 @dataclass

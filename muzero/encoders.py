@@ -185,7 +185,7 @@ class ColumnsEncoder(nn.Module):
         ]
         slots = self.arrange(slots)  # (B, P, blocks, size, width)
         if self.equal is not None:
-            slots = slots + self.alike(self.equal(obs)[0])
+            slots = slots + self.alike(self.equal.in_block(obs))
         blocks = F.gelu(self.block(torch.cat([slots.sum(3), pairs(slots, 3)], -1)))
         players = [self.player(torch.cat(theirs, 2)).flatten(1)] if theirs else []
         rest = self.rest(others.flatten(1))
@@ -216,15 +216,18 @@ class EqualCards(nn.Module):
         self.most = spec.blocks.shape[1]
         self.width = len(spec.shared_cards) * self.most
 
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """obs [B, W] -> how many cards of its block equal that in a slot, itself among them [B, P, blocks, size];
-        which number, if any, equals each shared card, one-hot [B, P, blocks, width]. Code 0 is no card."""
-        seen, cards = obs[:, self.slots], obs[:, self.shared]
-        there = seen > 0
-        alike = ((seen.unsqueeze(-1) == seen.unsqueeze(-2)) & there.unsqueeze(-1)).sum(-1)
-        matches = ((seen.unsqueeze(3) == cards[:, None, None, :, None]) & there.unsqueeze(3)).sum(-1)
+    def in_block(self, obs: Tensor) -> Tensor:
+        """obs [B, W] -> how many cards of its block equal that in a slot, itself among them [B, P, blocks, size]; 0 for
+        code 0, which is no card."""
+        seen = obs[:, self.slots]
+        return ((seen.unsqueeze(-1) == seen.unsqueeze(-2)) & (seen > 0).unsqueeze(-1)).sum(-1)
+
+    def with_shared(self, obs: Tensor) -> Tensor:
+        """obs [B, W] -> how many cards of a block equal each shared card, if any, one-hot [B, P, blocks, width]"""
+        seen, cards = obs[:, self.slots].unsqueeze(3), obs[:, self.shared]
+        matches = ((seen == cards[:, None, None, :, None]) & (seen > 0)).sum(-1)
         number = torch.arange(1, self.most + 1, device=obs.device)
-        return alike, (matches.unsqueeze(-1) == number).flatten(3).float()
+        return (matches.unsqueeze(-1) == number).flatten(3).float()
 
 
 class SharedCards(nn.Module):

@@ -147,7 +147,7 @@ class FlatDynamics(nn.Module):
         logits = torch.arange(players * self.bins)
         return {"reward.2.weight": (0, logits), "reward.2.bias": (0, logits)}
 
-    def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, latent: Tensor, action: Tensor, shift: Tensor, block: Tensor | None) -> tuple[Tensor, Tensor]:
         """latent [B, L], action [B] -> next latent, reward logits [B, P N]; the frame stays."""
         change = self.body(torch.cat([latent, self.action(action)], 1))
         following = self.norm(latent + change)
@@ -192,7 +192,7 @@ class SlotDynamics(nn.Module):
         self.stays = nn.Parameter(torch.ones(spec.num_kinds, spec.num_roles + C))
         self.slot_in = nn.Linear(D, M)
         self.pass_on = nn.Linear(C * D, M, bias=False) if C else None
-        self.gather = nn.Linear(3 * M, H, bias=False)
+        self.gather = nn.Linear(4 * M, H, bias=False)
         self.compare = nn.Linear(G + C * D, M)
         self.rest_in = nn.Linear(P * V + G + C * D, H)
         self.hidden = nn.Linear(H, H)
@@ -221,8 +221,10 @@ class SlotDynamics(nn.Module):
             "consequences.bias": (0, outputs),
         }
 
-    def forward(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-        """latent [B, L], action, shift [B] -> next latent in the next mover's frame, reward logits [B, P N]."""
+    def forward(self, latent: Tensor, action: Tensor, shift: Tensor, block: Tensor | None) -> tuple[Tensor, Tensor]:
+        """latent [B, L], action, shift [B], block [B, M] that the action touches -> next latent in the next mover's
+        frame, reward logits [B, P N]."""
+        assert block is not None
         B, S, D, P, V = len(latent), self.slots, self.slot_dim, len(self.seat_from), self.player_dim
         slots, players, rest = torch.split(latent, [S * D, P * V, latent.shape[1] - S * D - P * V], 1)
         slots = slots.contiguous()
@@ -234,7 +236,8 @@ class SlotDynamics(nn.Module):
         present = F.pad(present, (0, 0, 0, self.shared), value=1.0)
         seen = self.slot_in(old) + self.role(self.roles)[action]
         there = seen * self.role_factor(self.roles)[action] * present
-        summary = torch.cat([add_up(F.relu(there), 1), add_up(there, 1) * self.compare(rest), pairs(there, 1)], 1)
+        sums = [add_up(F.relu(there), 1), add_up(there, 1) * self.compare(rest), pairs(there, 1)]
+        summary = torch.cat([*sums, block], 1)
         beyond = self.rest_in(latent[:, S * D :])
         hidden = F.gelu(beyond + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
         hidden = F.gelu(self.hidden(hidden))
@@ -291,6 +294,20 @@ class EgoConditioning(nn.Module):
         return self.norm(h)  # type: ignore[no-any-return]
 
 
+class Boards(NamedTuple):
+    """What a slots latent says of players and their slots.
+
+    Attributes:
+      slots: [B, S, D].
+      blocks: [B, P, blocks, M].
+      players: [B, P, V].
+    """
+
+    slots: Tensor
+    blocks: Tensor
+    players: Tensor
+
+
 class FlatTrunk(nn.Module):
     """Feeds the flat latent to the heads. The heads themselves are MLPs, as in the paper."""
 
@@ -298,11 +315,14 @@ class FlatTrunk(nn.Module):
         super().__init__()
         self.dim = config.latent_dim
 
-    def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
-        """-> (nothing, the part that is conditioned)"""
-        return latent[:, :0], latent
+    def touched(self, latent: Tensor, action: Tensor) -> None:
+        """No block."""
 
-    def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
+    def split(self, latent: Tensor) -> tuple[None, Tensor]:
+        """-> (no boards, the part that is conditioned)"""
+        return None, latent
+
+    def forward(self, boards: Boards | None, conditioned: Tensor) -> Tensor:
         """conditioned [B, E, L] -> features [B, E, L]"""
         return conditioned
 
@@ -314,7 +334,7 @@ class FlatPolicy(nn.Module):
         super().__init__()
         self.head = mlp(config.latent_dim, config.hidden, spec.num_actions)
 
-    def forward(self, slots: Tensor, features: Tensor) -> Tensor:
+    def forward(self, boards: Boards | None, features: Tensor) -> Tensor:
         """features [B, L] -> [B, A]"""
         return self.head(features)  # type: ignore[no-any-return]
 
@@ -339,35 +359,56 @@ class SlotTrunk(nn.Module):
         self.boards = nn.Linear(spec.num_players * (M + V), H, bias=False)
         self.rest = nn.Linear(rest_dim(spec, config), H)
         self.mix = nn.Linear(H, H)
+        touched, _, present = touched_places(spec)
+        block_of = torch.where(present.any(1), touched.select(1, 0) // self.shape[2], 0)
+        self.register_buffer("block_of", block_of, persistent=False)  # (A,)
+        self.register_buffer("touches", present.any(1, keepdim=True).float(), persistent=False)  # (A, 1)
 
-    def split(self, latent: Tensor) -> tuple[Tensor, Tensor]:
-        """-> (slots, players' vectors, shared cards [B, S D + P V + C D], the part that is conditioned, again with the
-        shared cards [B, G])"""
-        cut = self.slots * self.slot_dim + self.players_dim
-        return latent[:, : cut + self.shared * self.slot_dim], latent[:, cut:]
+    block_of: Tensor
+    touches: Tensor
 
-    def forward(self, slots: Tensor, conditioned: Tensor) -> Tensor:
-        """slots, as `split` gives them, conditioned [B, E, G] -> features [B, E, H]"""
-        start, P = self.slots * self.slot_dim, self.shape[0]
-        players = slots[:, start : start + self.players_dim].reshape(len(slots), P, self.players_dim // P)
-        pooled = torch.cat([add_up(self.blocks(slots), 2), players], 2)
+    def split(self, latent: Tensor) -> tuple[Boards, Tensor]:
+        """-> (boards, the part that is conditioned [B, C D + G])"""
+        B, P = len(latent), self.shape[0]
+        slots, players, shared, rest = self._parts(latent)
+        return Boards(slots, self._blocks(slots.view(B, *self.shape, -1), shared), players.view(B, P, -1)), rest
+
+    def touched(self, latent: Tensor, action: Tensor) -> Tensor:
+        """latent [B, L], action [B] -> the block that the action touches [B, M], zeros if there is none."""
+        slots, _, shared, _ = self._parts(latent)
+        there = slots.view(len(latent), -1, self.shape[2], self.slot_dim)  # (B, P blocks, size, D)
+        there = there[torch.arange(len(latent), device=latent.device), self.block_of[action]]
+        return self._blocks(there[:, None, None], shared)[:, 0, 0] * self.touches[action]
+
+    def _parts(self, latent: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """-> slots [B, S, D], players' vectors [B, P V], shared cards [B, C, D], rest [B, C D + G]"""
+        B, D = len(latent), self.slot_dim
+        sizes = [self.slots * D, self.players_dim]
+        slots, players, rest = torch.split(latent, [*sizes, latent.shape[1] - sum(sizes)], 1)
+        shared = rest[:, : self.shared * D].reshape(B, self.shared, D)
+        return slots.reshape(B, self.slots, D), players.contiguous(), shared, rest
+
+    def forward(self, boards: Boards | None, conditioned: Tensor) -> Tensor:
+        """conditioned [B, E, C D + G] -> features [B, E, H]"""
+        assert boards is not None
+        pooled = torch.cat([add_up(boards.blocks, 2), boards.players], 2)
         features = F.gelu(self.boards(pooled.flatten(1)).unsqueeze(1) + self.rest(conditioned))
         return features + F.gelu(self.mix(features))
 
-    def blocks(self, slots: Tensor) -> Tensor:
-        """slots, as `split` gives them -> [B, P, blocks, M]"""
-        B, S, C, D = len(slots), self.slots, self.shared, self.slot_dim
-        seen = self.slot(slots[:, : S * D].reshape(B, *self.shape, D))
-        parts = [add_up(F.relu(seen), 3), pairs(seen, 3)]
-        if C:
-            total, cards = add_up(seen, 3), self.slot(slots[:, slots.shape[1] - C * D :].reshape(B, C, D))
-            parts += [total * card.view(B, 1, 1, -1) for card in cards.unbind(1)]
+    def _blocks(self, slots: Tensor, shared: Tensor) -> Tensor:
+        """slots [B, P, blocks, size, D], shared [B, C, D] -> [B, P, blocks, M]"""
+        seen = self.slot(slots)
+        total = add_up(seen, 3)
+        products = 0.5 * (total * total - add_up(seen * seen, 3))  # of pairs
+        parts = [add_up(F.relu(seen), 3), products]
+        if self.shared:
+            parts += [total * card[:, None, None] for card in self.slot(shared).unbind(1)]
         return F.relu(self.block(torch.cat(parts, -1)))
 
 
 class SlotPolicy(nn.Module):
-    """A logit per kind of action, plus what each slot that the action touches says in its role: slots are compared with
-    the rest by products, as a card in hand with those in a column."""
+    """A logit per kind of action, plus what each slot that the action touches says in its role: of itself, compared
+    with the rest by products, and of its block."""
 
     said_by: Tensor
     of_kind: Tensor
@@ -384,16 +425,20 @@ class SlotPolicy(nn.Module):
         self.register_buffer("said_by", said_by, persistent=False)
         self.register_buffer("of_kind", of_kind, persistent=False)  # (kinds, A)
         self.kind = nn.Linear(H, spec.num_kinds)
+        self.size = spec.blocks.shape[1]
         self.slot = nn.Linear(config.slot_dim, M)
+        self.block = nn.Linear(M, M, bias=False)
         self.context = nn.Linear(H, 2 * M, bias=False)
         self.score = nn.Linear(M, R)
 
-    def forward(self, slots: Tensor, features: Tensor) -> Tensor:
-        """slots [B, S D or more], features [B, H] -> [B, A]"""
+    def forward(self, boards: Boards | None, features: Tensor) -> Tensor:
+        """features [B, H] -> [B, A]"""
+        assert boards is not None
         factor, context = self.context(features).unsqueeze(1).chunk(2, -1)
-        D = self.slot.in_features
-        seen = self.slot(slots[:, : self.scored * D].reshape(len(slots), self.scored, D))
-        hidden = F.relu(seen + seen * factor + context)
+        blocks = boards.blocks.flatten(1, 2)[:, : -(-self.scored // self.size)]
+        around = self.block(blocks).unsqueeze(2).expand(-1, -1, self.size, -1).flatten(1, 2)[:, : self.scored]
+        seen = self.slot(boards.slots[:, : self.scored])
+        hidden = F.relu(seen + seen * factor + around + context)
         return self.kind(features) @ self.of_kind + self.score(hidden).flatten(1) @ self.said_by  # type: ignore[no-any-return]
 
 
@@ -419,10 +464,9 @@ class SlotDecoder(nn.Module):
         if self.equal is not None:
             self.matches = nn.Linear(config.slot_hidden, self.equal.width)
 
-    def forward(self, slots: Tensor, blocks: Tensor, obs: Tensor) -> Tensor:
-        """slots [B, S D or more], blocks [B, P, blocks, M], obs [B, W] in the same frame -> cross entropy [B]"""
-        S, D = len(self.columns), self.head.in_features
-        logits = self.head(slots[:, : S * D].reshape(len(slots), S, D)).float().split(self.vocabulary, -1)
+    def forward(self, boards: Boards, obs: Tensor) -> Tensor:
+        """boards, obs [B, W] in the same frame -> cross entropy [B]"""
+        logits = self.head(boards.slots).float().split(self.vocabulary, -1)
         seen = obs[:, self.columns].long()  # (B, S, fields)
         losses = [
             F.cross_entropy(field.flatten(0, 1), seen[..., f].flatten(), reduction="none").view(seen.shape[:2])
@@ -430,8 +474,7 @@ class SlotDecoder(nn.Module):
         ]
         total = torch.stack(losses).sum(0).mean(1)
         if self.equal is not None:
-            counts = self.equal(obs)[1]
-            said = self.matches(blocks).float()
+            said, counts = self.matches(boards.blocks).float(), self.equal.with_shared(obs)
             total = total + F.binary_cross_entropy_with_logits(said, counts, reduction="none").sum(3).mean((1, 2))
         return total
 
@@ -533,15 +576,15 @@ class Network(nn.Module):
     def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
         """latent [B, L], to_play [B] seats in the root's frame -> everything, for every ego."""
         P = self.num_players
-        slots, rest = self.trunk.split(latent)
-        features = self.trunk(slots, self.condition(rest, self.seats[None], self._mover(to_play), P))  # (B, E, H)
+        boards, rest = self.trunk.split(latent)
+        features = self.trunk(boards, self.condition(rest, self.seats[None], self._mover(to_play), P))  # (B, E, H)
         own = self._movers_own(features, to_play)
         winner = rank = None
         if self.winner is not None and self.rank is not None:
             winner = self.winner(features)
             rank = self.rank(features).unflatten(-1, (P, P))
         value = self.value(features).reshape(len(latent), P, -1)
-        return Prediction(self.policy(slots, own), value, winner, rank)
+        return Prediction(self.policy(boards, own), value, winner, rank)
 
     def _mover(self, to_play: Tensor) -> Tensor:
         """Seat to move in the latents' frame, [B], or [1] where it is the first one's."""
@@ -557,12 +600,11 @@ class Network(nn.Module):
         """latent [B, L], obs [B, W] of the mover there -> cross entropy of what is to be seen in its slots, [B]."""
         assert self.decoder is not None
         assert isinstance(self.trunk, SlotTrunk)
-        slots = self.trunk.split(latent)[0]
-        return self.decoder(slots, self.trunk.blocks(slots), obs)  # type: ignore[no-any-return]
+        return self.decoder(self.trunk.split(latent)[0], obs)  # type: ignore[no-any-return]
 
     def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """Next latent and reward logits [B, P, N], seats in the frame of the latent given."""
-        latent, reward = self.dynamics(latent, action, shift)
+        latent, reward = self.dynamics(latent, action, shift, self.trunk.touched(latent, action))
         return latent, reward.unflatten(1, (self.num_players, -1))
 
     # ---- for the search: numbers instead of distributions, and only what it needs -------------------------
@@ -586,23 +628,23 @@ class Network(nn.Module):
     def _judge(self, latent: Tensor, to_play: Tensor, backup: str) -> tuple[Tensor, Tensor]:
         """Policy logits [B, A] and values [B, V]; one value, the root player's, if the backup is "ego"."""
         P, rows = self.num_players, len(latent)
-        slots, rest = self.trunk.split(latent)
+        boards, rest = self.trunk.split(latent)
         mover = self._mover(to_play)
         only_root = backup == "ego"
         if not self.config.ego:
-            features = self.trunk(slots, self.condition(rest, mover[:, None], mover, P))[:, 0]
+            features = self.trunk(boards, self.condition(rest, mover[:, None], mover, P))[:, 0]
             values = self.support.expectation(self.value(features).view(rows, P, -1))
             values = self._root_seat(values, to_play) if only_root else values
-            return self.policy(slots, features).float(), values
+            return self.policy(boards, features).float(), values
         if only_root:
             root = torch.zeros_like(to_play) if self.frame == "root" else -to_play % P
             egos = torch.stack([root, mover.expand_as(root)], 1)
-            features = self.trunk(slots, self.condition(rest, egos, mover, P))
+            features = self.trunk(boards, self.condition(rest, egos, mover, P))
             own, judged = features[:, 1], features[:, :1]
         else:
-            features = self.trunk(slots, self.condition(rest, self.seats[None], mover, P))
+            features = self.trunk(boards, self.condition(rest, self.seats[None], mover, P))
             own, judged = self._movers_own(features, to_play), features
-        return self.policy(slots, own).float(), self.support.expectation(self.value(judged))
+        return self.policy(boards, own).float(), self.support.expectation(self.value(judged))
 
     def _root_seat(self, numbers: Tensor, to_play: Tensor) -> Tensor:
         """numbers [B, P] in the frame -> [B, 1], the root player's; to_play as seen from the root."""

@@ -11,17 +11,21 @@ import numpy as np
 
 from muzero.config import CurriculumConfig, PoolConfig
 
-SELF, RIVAL, BOTS = -1, -2, -3  # kinds of opponent, the last: bots play among themselves; 0, 1, ... are the bots
+SELF, RIVAL = -1, -2  # kinds of opponent: the current network, a past one; 0, 1, ... are the bots
+BOTS = -3  # kind of a game that bots play among themselves
+NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
 class Mixture:
     """How often each kind of opponent is met: probabilities of the rival, of each bot, and of games that bots play
-    among themselves; the rest is self-play."""
+    among themselves, until the network takes over after `handover` decisions on average, if it is not 0; the rest is
+    self-play."""
 
     rival: float
     bots: tuple[float, ...]
     watched: float = 0.0
+    handover: float = 0.0
 
     def draw(self, key: Sequence[int]) -> int:
         """A kind of opponent, named by the key."""
@@ -38,6 +42,12 @@ class Mixture:
         if kind == BOTS:
             return [int(bot) for bot in np.random.default_rng([*key, 1]).integers(len(self.bots), size=players)]
         return [SELF if seat == agent else kind for seat in range(players)]
+
+    def taken_over(self, kind: int, key: Sequence[int]) -> int:
+        """Decisions after which the network takes all seats of a game; geometrically distributed, named by the key."""
+        if kind != BOTS or not self.handover:
+            return NEVER
+        return int(np.random.default_rng([*key, 2]).geometric(1 / self.handover))
 
 
 class Curriculum:

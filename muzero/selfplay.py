@@ -21,7 +21,7 @@ from env.replay import Replay
 from muzero.config import Config, require
 from muzero.metrics import resident_megabytes
 from muzero.networks import Network
-from muzero.opponents import RIVAL, SELF, Mixture
+from muzero.opponents import BOTS, NEVER, RIVAL, SELF, Mixture
 from muzero.search import Clock, Plan, Planner
 from muzero.spec import GameSpec
 from muzero.targets import Episode, pack_legal
@@ -179,6 +179,7 @@ class SelfPlay:
         self.owner = np.full((count, game.players), SELF, np.int8)  # who sits where
         self.kind = np.full(count, SELF, np.int8)  # of opponent
         self.deals = np.full(count, -1, np.int64)  # the number of each table's deal, -1 if it is not known
+        self.handover = np.full(count, NEVER, np.int64)  # decisions after which the network takes all seats
         self._planners: dict[tuple[bool, int], Planner] = {}
         self._idle = True  # no game has begun yet
 
@@ -232,12 +233,14 @@ class SelfPlay:
             kind = mixture.draw((seed, int(deal)))
             self.kind[row] = kind
             self.deals[row] = deal
+            self.handover[row] = mixture.taken_over(kind, (seed, int(deal)))
             self.owner[row] = mixture.seat(kind, int(deal) // self.workers % P, P, (seed, int(deal)))
 
     def _step(self, orders: Orders, planner: Planner, played: Played) -> None:
         tables = self.tables
         B, P, A = tables.num_envs, tables.num_players, tables.num_actions
         rows = np.arange(B)
+        self.owner[self.record.time - self.record.begun >= self.handover] = SELF
         owner = self.owner[rows, tables.to_play]
         keys = tables.moments(self.config.seed + 1)
         actions = np.full(B, env.SKIP, np.int64)
@@ -309,6 +312,8 @@ class SelfPlay:
 
     def _replay(self, row: int, episode: Episode) -> Replay:
         names = {SELF: "network", RIVAL: "past network"}
+        if self.kind[row] == BOTS:
+            names[SELF] = "bot, then network"
         who = [names[o] if o < 0 else f"bot:{self.config.game.bots[o]}" for o in self.owner[row].tolist()]
         moves = episode.action.tolist()
         return Replay.of(self.tables, row, seed=self.config.seed, deal=int(self.deals[row]), agents=who, actions=moves)
@@ -322,6 +327,7 @@ class SelfPlay:
             "owner": self.owner.copy(),
             "kind": self.kind.copy(),
             "deals": self.deals.copy(),
+            "handover": self.handover.copy(),
             "started": np.array([self.started, self._idle]),
         }
 
@@ -333,7 +339,7 @@ class SelfPlay:
         for row, blob in enumerate(blobs):
             self.tables.load(row, blob.tobytes())
         self.owner, self.kind = state["owner"].astype(np.int8), state["kind"].astype(np.int8)
-        self.deals = state["deals"].astype(np.int64)
+        self.deals, self.handover = state["deals"].astype(np.int64), state["handover"].astype(np.int64)
         self.started, self._idle = int(state["started"][0]), bool(state["started"][1])
 
 

@@ -190,7 +190,7 @@ class Trainer:
 
     def _mixture(self, rival: bool) -> Mixture:
         pool = self.config.selfplay.pool.share if rival else 0.0
-        return Mixture(pool, self.curriculum.shares(), self.curriculum.watched())
+        return Mixture(pool, self.curriculum.shares(), self.curriculum.watched(), self.curriculum.config.handover)
 
     def _take_in(self, played: list[Played]) -> None:
         kept = [replay for part in played for replay in part.replays]

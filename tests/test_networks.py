@@ -527,7 +527,8 @@ def test_equal_cards_are_counted() -> None:
     obs[0, value : value + 24 * len(board.fields) : len(board.fields)] = torch.tensor(cards, dtype=torch.int16)
     group, field = spec.shared_cards[0]
     obs[0, group.offset + field] = 5  # the discard pile's; the hand is empty
-    alike, matches = EqualCards(spec)(obs)
+    equal = EqualCards(spec)
+    alike, matches = equal.in_block(obs), equal.with_shared(obs)
     assert alike[0, 0].tolist() == [[2, 2, 1], [3, 3, 3], [0, 0, 1], [1, 1, 1]]
     assert alike[0, 1].tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
     one_hot = {(0, 0): [0, 1, 0], (1, 0): [1, 0, 0]}

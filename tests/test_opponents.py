@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muzero.config import CurriculumConfig, PoolConfig
-from muzero.opponents import BOTS, RIVAL, SELF, Curriculum, Mixture, Pool
+from muzero.opponents import BOTS, NEVER, RIVAL, SELF, Curriculum, Mixture, Pool
 
 
 def test_kinds_are_met_as_often_as_the_mixture_says() -> None:
@@ -43,6 +43,17 @@ def test_seats() -> None:
         for second in range(3):
             assert (drawn == (first, second)).all(1).mean() == pytest.approx(1 / 9, abs=0.02)
     assert drawn.tolist() == [mixture.seat(BOTS, 0, 2, (5, deal)) for deal in range(3000)]
+
+
+def test_watched_games_are_taken_over_at_random_points() -> None:
+    mixture = Mixture(0.0, (0.5,), 0.5, 40.0)
+    points = [mixture.taken_over(BOTS, (5, deal)) for deal in range(4000)]
+    assert np.mean(points) == pytest.approx(40, abs=2.5)
+    assert min(points) == 1
+    assert (np.array(points) > 80).mean() == pytest.approx((1 - 1 / 40) ** 80, abs=0.02)
+    assert points == [mixture.taken_over(BOTS, (5, deal)) for deal in range(4000)]
+    assert {mixture.taken_over(kind, (5, 0)) for kind in (SELF, RIVAL, 0)} == {NEVER}
+    assert Mixture(0.0, (0.5,), 0.5).taken_over(BOTS, (5, 0)) == NEVER
 
 
 def test_bots_are_watched_while_one_of_them_is_hard_to_beat() -> None:

@@ -127,6 +127,23 @@ def test_episodes_are_what_happened(players: int) -> None:
         assert points == (0.5 if kind in (SELF, BOTS) else best[agent] / best.sum())
 
 
+def test_the_network_takes_over_watched_games() -> None:
+    """All seats, from the decision that the mixture names on; and nothing changes if a checkpoint lies between."""
+    config, mixture = settings(), Mixture(0.0, (0.0, 0.0), 1.0, 20.0)
+    worker = Watched(config)
+    played = worker.play(orders(16, mixture))
+    points = [mixture.taken_over(BOTS, (config.seed, deal)) for deal in worker.ended]
+    lengths = [len(e) for e in played.episodes]
+    assert any(point < length for point, length in zip(points, lengths, strict=True))
+    for episode, point in zip(played.episodes, points, strict=True):
+        assert episode.has_policy.tolist() == [t >= point for t in range(len(episode))]
+    one, other = SelfPlay(config), SelfPlay(config)
+    one.play(replace(orders(1, mixture), moves=10))
+    other.load(one.state())
+    other.load_weights(one.network.state_dict())
+    assert same(one.play(orders(8, mixture)), other.play(orders(8, mixture)))
+
+
 def test_the_agent_takes_every_seat() -> None:
     worker = Watched(settings(players=3))
     played = worker.play(orders(8, Mixture(0.0, (0.5, 0.5))))
