@@ -171,9 +171,7 @@ def study(options: argparse.Namespace, command: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the study."""
     parser = studies.make_parser(__doc__, "per checkpoint and bot")
-    parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
-    parser.add_argument("--iterations", nargs="+", type=int, metavar="I", help="(default: all checkpoints kept)")
-    parser.add_argument("--bots", nargs="+", metavar="BOT", help="(default: the run's curriculum)")
+    studies.add_run_options(parser, "all checkpoints kept", bots=True)
     studies.add_match_options(parser)
     return studies.run_study(parser, study, argv)
 

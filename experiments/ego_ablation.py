@@ -89,11 +89,7 @@ def markdown(result: Row, command: str) -> str:
     lines += studies.table(["variant", "ablation", "games", "win rate", "mean over runs"], cells)
     lines += ["", "Published (all three embeddings bypassed, 1000 games):", ""]
     published = json.loads(PUBLISHED.read_text())["table_4_ego_ablation"]["rows"]
-    texts = [
-        [it, won, lost, drawn, f"{r:.3f} [{lo:.3f}, {hi:.3f}]", elo]
-        for it, won, lost, drawn, r, lo, hi, elo in published
-    ]
-    lines += studies.table(["iteration", "full won", "ablated won", "drawn", "win rate", "Elo"], texts)
+    lines += studies.published_matches(published, "full", "ablated")
     return "\n".join(lines) + "\n"
 
 
@@ -104,8 +100,7 @@ def plot(result: Row) -> Figure:
     rows = result["rows"]
     labels = [f"{row['variant']}\n{row['ablation']}" for row in rows]
     for place, row in enumerate(rows):
-        reach = [[row["win_rate"] - row["wilson_low"]], [row["wilson_high"] - row["win_rate"]]]
-        axes.errorbar([place], [row["win_rate"]], yerr=reach, fmt="o", capsize=4, color="C0")
+        axes.errorbar([place], [row["win_rate"]], yerr=studies.error_bars([row]), fmt="o", capsize=4, color="C0")
         found = [m for m in result["matches"] if (m["variant"], m["ablation"]) == (row["variant"], row["ablation"])]
         axes.plot([place + 0.15] * len(found), [m["win_rate"] for m in found], ".", color="gray")
     axes.axhline(rows[0]["fair_share"], color="black", linestyle="--", linewidth=1)
@@ -124,8 +119,7 @@ def study(options: argparse.Namespace, command: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the study."""
     parser = studies.make_parser(__doc__)
-    parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
-    parser.add_argument("--iterations", nargs="+", type=int, metavar="I", help="(default: each run's newest)")
+    studies.add_run_options(parser, "each run's newest")
     studies.add_match_options(parser)
     return studies.run_study(parser, study, argv)
 

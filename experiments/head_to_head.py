@@ -136,11 +136,7 @@ def markdown(result: Row, command: str) -> str:
         lines += ["", "No crossover."]
     published = json.loads(PUBLISHED.read_text())["table_3_head_to_head"]["rows"]
     lines += ["", "Published (belief against baseline, 1000 games each):", ""]
-    texts = [
-        [it, won, lost, drawn, f"{r:.3f} [{lo:.3f}, {hi:.3f}]", elo]
-        for it, won, lost, drawn, r, lo, hi, elo in published
-    ]
-    lines += studies.table(["iteration", "belief won", "baseline won", "drawn", "win rate", "Elo"], texts)
+    lines += studies.published_matches(published, "belief", "baseline")
     return "\n".join(lines) + "\n"
 
 
@@ -150,11 +146,7 @@ def plot(result: Row) -> Figure:
     axes = figure.subplots()
     rows: list[dict[str, Any]] = result["rows"]
     x, y = [row["iteration"] for row in rows], [row["win_rate"] for row in rows]
-    reach = [
-        [row["win_rate"] - row["wilson_low"] for row in rows],
-        [row["wilson_high"] - row["win_rate"] for row in rows],
-    ]
-    axes.errorbar(x, y, yerr=reach, marker="o", capsize=3, label="all pairs, 95 % Wilson")
+    axes.errorbar(x, y, yerr=studies.error_bars(rows), marker="o", capsize=3, label="all pairs, 95 % Wilson")
     for number, pair in enumerate(sorted({tuple(match["pair"]) for match in result["matches"]})):
         found = sorted((m["iteration"], m["win_rate"]) for m in result["matches"] if tuple(m["pair"]) == pair)
         axes.plot(

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -91,14 +90,10 @@ def plot(result: Row) -> Figure:
     for number, variant in enumerate(dict.fromkeys(row["variant"] for row in result["rows"])):
         rows = [row for row in result["rows"] if row["variant"] == variant]
         x = [row["players"] + 0.06 * number for row in rows]
-        rate, low, high = (
-            [row[key] * row["players"] for row in rows] for key in ("win_rate", "wilson_low", "wilson_high")
-        )
-        reach = [
-            [r - end for r, end in zip(rate, low, strict=True)],
-            [end - r for r, end in zip(rate, high, strict=True)],
-        ]
-        axes.errorbar(x, rate, yerr=reach, marker="o", capsize=3, label=variant)
+        seats = [row["players"] for row in rows]
+        rates = [row["win_rate"] * row["players"] for row in rows]
+        reach = studies.error_bars(rows, seats)
+        axes.errorbar(x, rates, yerr=reach, marker="o", capsize=3, label=variant)
     axes.axhline(1, color="gray", linestyle="--", linewidth=1)
     axes.set(xlabel="players", ylabel="win rate / fair share", title="One agent against n - 1 bots, 95 % Wilson")
     axes.set_xticks(sorted({row["players"] for row in result["rows"]}))
@@ -117,9 +112,7 @@ def study(options: argparse.Namespace, command: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the study."""
     parser = studies.make_parser(__doc__, "per run and bot, rounded up to whole deals")
-    parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
-    parser.add_argument("--iterations", nargs="+", type=int, metavar="I", help="(default: each run's newest)")
-    parser.add_argument("--bots", nargs="+", metavar="BOT", help="(default: the run's curriculum)")
+    studies.add_run_options(parser, "each run's newest", bots=True)
     studies.add_match_options(parser)
     return studies.run_study(parser, study, argv)
 

@@ -145,8 +145,6 @@ class LearnerConfig:
       weight_decay: of matrices.
       clip: largest norm of the gradient.
       value_weight, reward_weight, reconstruction_weight, consistency_weight: of these losses; the policy's weight is 1.
-      advantage_weight: of making moves likelier that led to better positions than expected, by the newest network's
-        values of the positions met. It corrects what searches in imagined positions get wrong.
       winner_weight, rank_weight: from, to; they ramp over `ramp_iterations`.
       ramp_iterations: 0 for no ramp.
       ema: of the weights that self-play uses, per step, such as 0.999; 0 uses the newest weights.
@@ -168,7 +166,6 @@ class LearnerConfig:
     reward_weight: float = 1.0
     reconstruction_weight: float = 0.1
     consistency_weight: float = 0.0
-    advantage_weight: float = 0.0
     winner_weight: list[float] = field(default_factory=lambda: [0.1, 0.5])
     rank_weight: list[float] = field(default_factory=lambda: [0.1, 0.25])
     ramp_iterations: int = 100
@@ -185,7 +182,7 @@ class LearnerConfig:
             require(getattr(self, name) > 0, f"learner.{name}", "more than 0", getattr(self, name))
         for name in ("warm_up_steps", "decay_steps", "weight_decay", "ramp_iterations"):
             require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
-        weights = ("value", "reward", "reconstruction", "consistency", "advantage")
+        weights = ("value", "reward", "reconstruction", "consistency")
         for name in (f"{weight}_weight" for weight in weights):
             require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
         for name in ("winner_weight", "rank_weight"):

@@ -107,8 +107,9 @@ class TransformerEncoder(nn.Module):
         self.to_rest = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, rest), nn.Tanh())
         if self.slots:
             self.to_slots = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.slot_dim), nn.Tanh())
-            self.to_players = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.player_dim), nn.Tanh())
             self.per_player = [g.per_player and not g.slots for g in groups]
+            if any(self.per_player):
+                self.to_players = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.player_dim), nn.Tanh())
 
     def first_seats(self, players: int) -> SeatParts:
         """See `Network.first_seats`."""

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from muzero.config import LearnerConfig
 from muzero.networks import Network
 from muzero.replay import Batch
 
-LOSSES = ("policy", "advantage", "value", "reward", "winner", "rank", "reconstruction", "consistency")
+LOSSES = ("policy", "value", "reward", "winner", "rank", "reconstruction", "consistency")
 _COMPILED_KINDS = 64
 _RECONSTRUCTED = 4  # one window of so many is read back: enough, and it would cost the most
 _EMA_SHARE = 10  # the average is at first over a tenth of the steps so far: early weights are soon out of date
@@ -44,7 +43,7 @@ def turned(target: Tensor, egos: int) -> Tensor:
 
 
 def window_losses(
-    network: Network, batch: dict[str, Tensor], ahead: float = 0.0, discount: float = 1.0, advantage: bool = False
+    network: Network, batch: dict[str, Tensor], ahead: float = 0.0, discount: float = 1.0
 ) -> tuple[Tensor, Tensor]:
     """What each window costs.
 
@@ -56,8 +55,6 @@ def window_losses(
       batch: fields of a `Batch`.
       ahead: share of a value's target that is the network's own value one decision later, where that was met.
       discount: of that value.
-      advantage: whether to compute that loss: policies also learn from what the moves made led to, which does not
-        depend on what the dynamics imagine.
 
     Returns:
       losses [len(LOSSES), B]; surprises [B], how far the mover's value was off at most: from the target at the first
@@ -80,15 +77,13 @@ def window_losses(
         """[B (K+1)] or [B, K+1] -> [B]"""
         return (losses.view(B, K + 1) * mask * share).sum(1)
 
-    looks = ahead > 0 or advantage
-    value = network.support.expectation(said.value.detach()).view(B, K + 1, -1)
     met = None
-    if looks or network.decoder is not None:
+    if ahead or network.decoder is not None:
         with torch.no_grad():
             following = batch["obs"][:, 1:].flatten(0, 1)
-            met, outlook = network.initial(following, "maxn") if looks else (network.represent(following), None)
+            met, outlook = network.initial(following, "maxn") if ahead else (network.represent(following), None)
     target = batch["value"]
-    if looks:
+    if ahead:
         assert outlook is not None
         outlook = outlook[:, -network.num_players :].view(B, K, -1)
         one_ahead, known = _one_ahead(network, batch, outlook, discount), F.pad(batch["live"][:, 1:], (0, 1))
@@ -98,11 +93,6 @@ def window_losses(
     nothing = torch.zeros(B, device=latent.device)
     totals = dict.fromkeys(LOSSES, nothing)
     totals["policy"] = over_windows(cross_entropy(said.policy, batch["policy"].flatten(0, 1)), batch["policy_mask"])
-    if advantage:
-        assert outlook is not None
-        before = torch.cat([value[:, :1, 0], outlook[:, :-1, 0]], 1)  # (B, K), of the real positions
-        gained = _movers(network, batch, one_ahead[:, :K]) - before
-        totals["advantage"] = _advantage_loss(said.policy.view(B, K + 1, -1)[:, :K], batch, gained, share)
     totals["value"] = over_windows(cross_entropy(said.value, returns).mean(1), batch["value_mask"])
     reward = cross_entropy(torch.stack(rewards, 1), paid).mean(2)
     totals["reward"] = (reward * batch["reward_mask"]).sum(1) / K
@@ -120,10 +110,11 @@ def window_losses(
         assert met is not None
         off = (unrolled[:, 1:] - met.view(B, K, -1)).square().mean(2)
         totals["consistency"] = (off * batch["live"][:, 1:]).sum(1) / K
+    value = network.support.expectation(said.value.detach()[:, 0]).view(B, K + 1)
     if ahead:
-        surprise = ((value - one_ahead)[:, :, 0].abs() * known).amax(1)
+        surprise = ((value - one_ahead[:, :, 0]).abs() * known).amax(1)
     else:
-        surprise = (value - batch["value"])[:, 0, 0].abs()
+        surprise = (value - batch["value"][:, :, 0])[:, 0].abs()
     return torch.stack([totals[name] for name in LOSSES]), surprise
 
 
@@ -136,41 +127,11 @@ def _one_ahead(network: Network, batch: dict[str, Tensor], outlook: Tensor, disc
     P = network.num_players
     turns = batch["to_play"][:, 1:] if network.frame == "root" else batch["shifts"]
     seats = (torch.arange(P, device=outlook.device) - turns.unsqueeze(2)) % P
-    following = outlook.gather(2, seats) * batch["live"][:, 1:].unsqueeze(2)  # nothing follows the end
-    return F.pad(batch["reward"] + discount * following, (0, 0, 0, 1))
-
-
-def _movers(network: Network, batch: dict[str, Tensor], numbers: Tensor) -> Tensor:
-    """numbers [B, K, P] in the frame -> [B, K], those of the player to move"""
-    if network.frame == "mover":
-        return numbers[..., 0]
-    return numbers.gather(2, batch["to_play"][:, : numbers.shape[1], None])[..., 0]
-
-
-def _advantage_loss(logits: Tensor, batch: dict[str, Tensor], gained: Tensor, share: Tensor) -> Tensor:
-    """Makes moves that gained more than was expected likelier, others less so.
-
-    Args:
-      logits: [B, K, A] of the policies.
-      gained: [B, K] by each move, for the player who made it.
-      share: [K+1] weights of the positions.
-
-    Returns:
-      [B]
-    """
-    K = gained.shape[1]
-    moves = batch["actions"].unsqueeze(2)
-    chosen = logits.float().log_softmax(-1).gather(2, moves)[..., 0]
-    # The search chose it about as often as its policy says; what the network does less now counts less, but no more
-    # than once.
-    searched = batch["policy"][:, :K].gather(2, moves)[..., 0]
-    still = (chosen.detach().exp() / searched.clamp(min=1e-3)).clamp(max=1.0)
-    known = batch["policy_mask"][:, :K] * batch["value_mask"][:, 1:]
-    return -(chosen * still * gained * known * share[:K]).sum(1)
+    return F.pad(batch["reward"] + discount * outlook.gather(2, seats), (0, 0, 0, 1))
 
 
 @cache
-def _compiled_losses() -> Callable[[Network, dict[str, Tensor], float, float, bool], tuple[Tensor, Tensor]]:
+def _compiled_losses() -> Callable[[Network, dict[str, Tensor], float, float], tuple[Tensor, Tensor]]:
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
     return torch.compile(window_losses, dynamic=False)
 
@@ -182,9 +143,9 @@ class _SmallerTable(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, batch: dict[str, Tensor], *options: Any) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: dict[str, Tensor], ahead: float, discount: float) -> tuple[Tensor, Tensor]:
         """See `window_losses`."""
-        return window_losses(self.network, batch, *options)
+        return window_losses(self.network, batch, ahead, discount)
 
 
 class Learner:
@@ -220,7 +181,6 @@ class Learner:
         ramp = min(1.0, iteration / c.ramp_iterations) if c.ramp_iterations else 1.0
         return {
             "policy": 1.0,
-            "advantage": c.advantage_weight,
             "value": c.value_weight,
             "reward": c.reward_weight,
             "winner": c.winner_weight[0] + ramp * (c.winner_weight[1] - c.winner_weight[0]),
@@ -276,14 +236,13 @@ class Learner:
 
     def _losses(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """`window_losses` of a batch for any number of players that there is a network for."""
-        players = batch["value"].shape[-1]
-        options = (self.config.one_ahead, self.discount, self.config.advantage_weight > 0)
+        players, ahead, discount = batch["value"].shape[-1], self.config.one_ahead, self.discount
         if players == self.network.num_players:
             compute = _compiled_losses() if self.config.compile else window_losses
-            return compute(self.network, batch, *options)
+            return compute(self.network, batch, ahead, discount)
         weights = self.network.weights_for(players, dict(self.network.named_parameters()))
         named = {f"network.{name}": tensor for name, tensor in weights.items()}
-        return torch.func.functional_call(self._smaller[players], named, (batch, *options))  # type: ignore[no-any-return]
+        return torch.func.functional_call(self._smaller[players], named, (batch, ahead, discount))  # type: ignore[no-any-return]
 
     def report(self) -> dict[str, float]:
         """Means over the steps since the last report. An error if they show that training has broken down."""

@@ -222,6 +222,23 @@ def rate(row: Row) -> str:
     return f"{row['win_rate']:.3f} [{row['wilson_low']:.3f}, {row['wilson_high']:.3f}]"
 
 
+def error_bars(rows: Sequence[Row], scale: Sequence[float] | None = None) -> list[list[float]]:
+    """How far the Wilson intervals reach below and above win rates, for matplotlib; each row times its scale."""
+    factors = scale or [1.0] * len(rows)
+    below = [(row["win_rate"] - row["wilson_low"]) * factor for row, factor in zip(rows, factors, strict=True)]
+    above = [(row["wilson_high"] - row["win_rate"]) * factor for row, factor in zip(rows, factors, strict=True)]
+    return [below, above]
+
+
+def published_matches(rows: Sequence[Sequence[Any]], one: str, other: str) -> list[str]:
+    """A table of matches from the paper as lines of Markdown."""
+    cells = [
+        [it, won, lost, drawn, f"{r:.3f} [{low:.3f}, {high:.3f}]", elo]
+        for it, won, lost, drawn, r, low, high, elo in rows
+    ]
+    return table(["iteration", f"{one} won", f"{other} won", "drawn", "win rate", "Elo"], cells)
+
+
 def seeds(found: Row, form: str = ".3f") -> str:
     """A mean over seeds with its interval."""
     if found["low"] is None:
@@ -280,6 +297,14 @@ def make_parser(doc: str | None, games: str = "per match, rounded up to whole de
     parser.add_argument("--seed", type=int, default=0, help="of the deals (default: 0)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
     return parser
+
+
+def add_run_options(parser: argparse.ArgumentParser, iterations: str, bots: bool = False) -> None:
+    """Which runs, which of their checkpoints (`iterations` says what is the default), and against whom."""
+    parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
+    parser.add_argument("--iterations", nargs="+", type=int, metavar="I", help=f"(default: {iterations})")
+    if bots:
+        parser.add_argument("--bots", nargs="+", metavar="BOT", help="(default: the run's curriculum)")
 
 
 def add_match_options(parser: argparse.ArgumentParser) -> None:

@@ -181,57 +181,6 @@ def test_values_learn_from_the_next_position(latent: str) -> None:
     assert np.abs(found - losses(network, batch)["value"]).max() > 0.01
 
 
-@pytest.mark.parametrize("latent", ["flat", "slots"])
-def test_policies_learn_from_what_moves_led_to(latent: str) -> None:
-    """Window by window: how much better off the mover was one decision later than was expected."""
-    network, batch = shaken(make("belief", latent)), a_batch()
-    with torch.no_grad():
-        found = window_losses(network, tensors(batch), 0.0, 0.9, True)[0][LOSSES.index("advantage")]
-        for i in range(B):
-            now, expected = torch.from_numpy(batch.obs[i]), 0.0
-            values = network.initial(now, "maxn")[1][:, -P:]  # by position, from its mover on
-            latent_now = network.represent(now[:1])
-            for k in range(K):
-                said = network.predict(latent_now, torch.from_numpy(batch.to_play[i, k : k + 1]))
-                action, shift = int(batch.actions[i, k]), int(batch.shifts[i, k])
-                probability = float(said.policy[0].softmax(0)[action])
-                mover = int(batch.to_play[i, k]) if network.frame == "root" else 0
-                later = float(values[k + 1, -shift % P]) * float(batch.live[i, k + 1])
-                gained = float(batch.reward[i, k, mover]) + 0.9 * later - float(values[k, 0])
-                gained *= min(1.0, probability / max(1e-3, float(batch.policy[i, k, action])))
-                gained *= float(batch.policy_mask[i, k] * batch.value_mask[i, k + 1])
-                expected -= (1.0 if k == 0 else 1 / K) * gained * math.log(probability)
-                latent_now, _ = network.step(latent_now, torch.tensor([action]), torch.tensor([shift]))
-            assert float(found[i]) == pytest.approx(expected, rel=1e-3, abs=1e-5)
-        assert not window_losses(network, tensors(batch), 0.3, 0.9)[0][LOSSES.index("advantage")].any()
-
-
-def test_a_move_that_gained_becomes_likelier() -> None:
-    """Paid for one of two moves in the same position, and nothing else; the search says nothing of either."""
-    network = make("belief")
-    batch = a_batch()
-    obs = np.broadcast_to(batch.obs[:1], batch.obs.shape).copy()
-    actions = np.where(np.arange(B)[:, None] % 2, 1, 0).repeat(K, 1)
-    reward = np.zeros_like(batch.reward)
-    reward[:, 0, 0] = np.where(np.arange(B) % 2, 1.0, -1.0)
-    flat = np.full_like(batch.policy, 1 / batch.policy.shape[2])
-    nothing, ones = np.zeros((B, K + 1)), np.ones((B, K + 1))
-    batch = changed(
-        batch, obs=obs, actions=actions, reward=reward, policy=flat, policy_mask=ones, value_mask=ones, live=nothing
-    )
-    learner = Learner(network, LearnerConfig(lr=1e-3, warm_up_steps=0, advantage_weight=5.0))
-
-    def odds() -> float:
-        with torch.no_grad():
-            policy = network.initial(torch.from_numpy(obs[:1, 0]), "maxn")[1][0, :2]
-        return float(policy[1] - policy[0])
-
-    before = odds()
-    for _ in range(20):
-        learner.step(batch, 0)
-    assert odds() > before + 0.5
-
-
 def test_surprise_is_the_largest_step_of_the_movers_value() -> None:
     """From an imagined position to what was paid and met next; where nothing was met, there is none."""
     network, batch = shaken(make("belief")), a_batch()
@@ -318,10 +267,10 @@ def test_weights_ramp() -> None:
     assert found == [pytest.approx(pair) for pair in [(0.1, 0.2), (0.3, 0.15), (0.5, 0.1), (0.5, 0.1)]]
     at_once = Learner(make(), LearnerConfig(ramp_iterations=0))
     assert at_once.weights(0)["winner"] == 0.5
-    names = ("value", "reward", "reconstruction", "consistency", "advantage")
+    names = ("value", "reward", "reconstruction", "consistency")
     config = LearnerConfig(**{f"{name}_weight": float(3 + i) for i, name in enumerate(names)})  # type: ignore[arg-type]
     fixed = Learner(make(), config).weights(7)
-    assert [fixed[name] for name in ("policy", *names)] == [1, 3, 4, 5, 6, 7]
+    assert [fixed[name] for name in ("policy", *names)] == [1, 3, 4, 5, 6]
 
 
 def test_the_total_is_the_weighted_sum_of_weighted_means() -> None:
@@ -334,7 +283,7 @@ def test_the_total_is_the_weighted_sum_of_weighted_means() -> None:
     means = {name: np.average(before[name], weights=batch.weights) for name in LOSSES}
     assert {name: report[name] for name in LOSSES} == pytest.approx(means, rel=1e-4)
     factors = {"policy": 1, "value": 0.7, "reward": 0.3, "reconstruction": 0.2, "winner": 0.3, "rank": 0.175}
-    factors |= {"consistency": 0.0, "advantage": 0.0}
+    factors["consistency"] = 0.0
     assert report["total"] == pytest.approx(sum(factors[name] * means[name] for name in LOSSES), rel=1e-4)
 
 
