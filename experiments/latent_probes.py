@@ -149,10 +149,11 @@ def representations(network: Network, obs: NDArray[np.int16]) -> dict[str, Float
         latent = network.represent(part.to(device))
         found.setdefault("latent", []).append(latent.float().cpu())
         if network.config.ego:
-            slots, rest = network.trunk.split(latent)
+            _, rest = network.trunk.split(latent)
             first = network.seats[:1]
             conditioned = network.condition(rest, first[None], first, network.num_players)[:, 0]
-            found.setdefault("conditioned", []).append(torch.cat([slots.flatten(1), conditioned], 1).float().cpu())
+            boards = latent[:, : latent.shape[1] - rest.shape[1]]
+            found.setdefault("conditioned", []).append(torch.cat([boards, conditioned], 1).float().cpu())
     return {name: torch.cat(parts).double().numpy() for name, parts in found.items()}
 
 
