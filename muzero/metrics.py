@@ -4,10 +4,11 @@ A record is a nested dict of numbers. These groups are known, others are kept an
 
     record  = {"iteration": 12,
                "losses": {"total": 1.23, "value": 0.4, ...},
-               "diagnostics": {"replay_fill": 0.5, ...},
+               "diagnostics": {"replay_fill": 0.5, "win_rate_BOT": 0.4, ...},
                "evaluation": {opponent: {"win_rate": 0.61, ...}, ...}}
     timings = {"speed": {"games": 31.0, "simulations": 9e4, ...},             per second
-               "seconds": {"env": 0.4, "tree": 1.0, "network": 3.1, ...}}     of the iteration, by who used them
+               "seconds": {"env": 0.4, "tree": 1.0, "network": 3.1, ...},     of the iteration, by who used them
+               "beside": {"env": 0.4, "tree": 1.0, "network": 3.1}}           of self-play at the same time
 
 The clock is kept out of metrics.jsonl: what it says depends on the seed alone, and timings.jsonl has the rest, line by
 line.
@@ -317,7 +318,7 @@ class Display:
         shown: dict[str, Any] = plain({**record, **(timings or {})})
         if "iteration" in shown:
             self._marks.append((shown["iteration"], time.monotonic()))
-        for opponent, rate in _win_rates(shown):
+        for opponent, rate in (*_in_training(shown), *_win_rates(shown)):
             self._win_rates[opponent] = (*self._win_rates.get(opponent, ()), rate)[-12:]
         if self._live:
             self._record = {**self._record, **shown}
@@ -356,9 +357,11 @@ class Display:
     def _line(self, record: Record) -> str:
         parts = [f"{name} {value}" for name, value in self._progress().items()]
         parts += [f"{name} {value}" for name, value in (*_losses(record), *_speeds(record))]
-        parts += [f"{opponent} {rate:.1%}" for opponent, rate in _win_rates(record)]
-        shares = [f"{name} {share:.0%}" for name, share in _shares(record)]
-        return "  ".join([*parts, *(["time: " + " ".join(shares)] if shares else [])])
+        parts += [f"{opponent} {rate:.1%}" for opponent, rate in (*_in_training(record), *_win_rates(record))]
+        for title, group in _CLOCKS.items():
+            shares = [f"{name} {share:.0%}" for name, share in _shares(record, group)]
+            parts += [f"{title}: " + " ".join(shares)] if shares else []
+        return "  ".join(parts)
 
     def _panel(self) -> Group:
         table = Table.grid(padding=(0, 2))
@@ -372,12 +375,14 @@ class Display:
                 table.add_row(Text(title, style="bold"), Text("  ".join(cells)))
         for opponent, rates in list(self._win_rates.items()):
             table.add_row(Text(opponent, style="bold"), Text(f"{rates[-1]:6.1%}  {sparkline(rates)}"))
-        shares = list(_shares(self._record))
-        if shares:
-            table.add_row(Text("time", style="bold"), _bar(shares))
+        for title, group in _CLOCKS.items():
+            shares = list(_shares(self._record, group))
+            if shares:
+                table.add_row(Text(title, style="bold"), _bar(shares))
         return Group(table)
 
 
+_CLOCKS = {"time": "seconds", "self-play": "beside"}
 _COLOURS = ("green", "yellow", "blue", "magenta", "cyan", "white")
 
 
@@ -406,8 +411,15 @@ def _win_rates(record: Record) -> Iterator[tuple[str, float]]:
             yield opponent, rate
 
 
-def _shares(record: Record) -> Iterator[tuple[str, float]]:
-    seconds = {name: value for name, value in _group(record, "seconds").items() if value}
+def _in_training(record: Record) -> Iterator[tuple[str, float]]:
+    """Mean of the running win rates against the bots of the curriculum."""
+    found = [v for name, v in _group(record, "diagnostics").items() if name.startswith("win_rate_") and v is not None]
+    if found:
+        yield "bots in training", sum(found) / len(found)
+
+
+def _shares(record: Record, group: str) -> Iterator[tuple[str, float]]:
+    seconds = {name: value for name, value in _group(record, group).items() if value}
     for name, value in seconds.items():
         yield name, value / sum(seconds.values())
 

@@ -174,9 +174,10 @@ class Decisions:
 
     @staticmethod
     def zeros(capacity: int, num_players: int, width: int, num_actions: int) -> Decisions:
-        """Room for `capacity` decisions."""
+        """Room for `capacity` decisions. The memory is taken now, not when it is first used: what does not fit shows at
+        the start of a run."""
         kinds = columns(num_players, width, num_actions)
-        return Decisions(**{name: np.zeros((capacity, *shape), dtype) for name, (dtype, shape) in kinds.items()})
+        return Decisions(**{name: np.full((capacity, *shape), 0, dtype) for name, (dtype, shape) in kinds.items()})
 
     @staticmethod
     def of(episode: Episode, steps: int, discount: float, begin: int = 0) -> Decisions:

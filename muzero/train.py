@@ -318,6 +318,7 @@ class Trainer:
             },
             "selfplay": {"seconds": playing, "decisions_per_s": decisions / max(playing, 1e-9), **seconds},
             "seconds": spent,
+            **({"beside": seconds} if self.beside else {}),
             "iteration_seconds": whole,
             "megabytes": {"learner": metrics.resident_megabytes(), "selfplay": max(part.megabytes for part in played)},
         }

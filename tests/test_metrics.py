@@ -345,6 +345,17 @@ def test_a_line_per_iteration() -> None:
     assert lines[3].endswith("loss -")
 
 
+def test_what_training_itself_shows() -> None:
+    """Win rates against the curriculum's bots, and the clock of self-play beside the learner."""
+    out = io.StringIO()
+    diagnostics = {"win_rate_a": 0.2, "win_rate_b": 0.3, "games": 7}
+    beside = {"env": 0.1, "tree": 0.3, "network": 0.6}
+    display = Display(console=Console(file=out))
+    display.update({"iteration": 7, "diagnostics": diagnostics}, {"seconds": {"learner": 2.0}, "beside": beside})
+    ending = "  bots in training 25.0%  time: learner 100%  self-play: env 10% tree 30% network 60%\n"
+    assert out.getvalue().endswith(ending)
+
+
 def test_a_line_without_a_total() -> None:
     out = io.StringIO()
     Display(console=Console(file=out)).update({"iteration": 7})
