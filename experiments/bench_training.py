@@ -9,9 +9,10 @@ two iterations of a few games, then self-play and learning at their full size, p
 Each figure has its yardstick, measured in turn with it:
 
     learner_efficiency   steps of `Trainer._learn` (replay, transfer, step, priorities) beside forward, backward and
-                         optimiser of the same network on one batch; the lower of the two presets'
-    selfplay_efficiency  decisions of `SelfPlay.play` beside `Planner.plan` alone, asked the same again (CPU preset,
-                         all seats the current network's); `selfplay_to_bench_search`: beside bench_search's figure
+                         optimiser of the same network and loss on one batch; the lower of the two presets';
+                         `target_share`: part of the latter that encodes what came next, for targets
+    selfplay_efficiency  decisions of `SelfPlay.play` beside bench_search's figure at the same settings (CPU preset, all
+                         seats the current network's); `selfplay_to_plan`: beside `Planner.plan`, asked the same again
     ray_scaling_1_to_2   two Ray actors beside one, as many tables each (CPU preset); in decisions per second, since
                          tables that began together end their games in waves
 """
@@ -97,9 +98,11 @@ def training(config: Config) -> Iterator[Watched]:
 
 
 def clock(work: Callable[[], Any]) -> float:
-    """Seconds of a call."""
+    """Seconds of a call, with what it has left to a GPU."""
     started = time.perf_counter()
     work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
     return time.perf_counter() - started
 
 
@@ -167,10 +170,10 @@ def learning(trainer: Watched, at_least: float) -> Figures:
     weight = torch.tensor([names[name] for name in LOSSES], device=learner.device)
     losses_of = _compiled_losses() if config.learner.compile else window_losses
 
-    def bare() -> None:
+    def bare(ahead: float = config.learner.one_ahead, skipped: Sequence[str] = learner._skipped) -> None:
         for _ in range(steps):
             with torch.autocast(learner.device.type, torch.bfloat16, enabled=config.learner.bf16):
-                losses, _ = losses_of(trainer.network, loaded, config.learner.one_ahead, learner.discount)
+                losses, _ = losses_of(trainer.network, loaded, ahead, learner.discount, skipped)
             learner.optimizer.zero_grad(set_to_none=True)
             (losses.mean(1) * weight).sum().backward()
             learner.optimizer.step()
@@ -180,10 +183,14 @@ def learning(trainer: Watched, at_least: float) -> Figures:
         replay.update(drawn.index, drawn.stamp, np.ones(config.learner.batch, np.float32))
 
     whole, alone, efficiency = in_turn(lambda: (clock(trainer._learn), clock(bare)), at_least)
+    # The same without the encoder's pass over what came next, from which some targets are made.
+    targets = ("consistency", *learner._skipped)
+    _, _, given = in_turn(lambda: (clock(bare), clock(lambda: bare(0.0, targets))), at_least / 2)
     return {
         "learner_steps_per_s": steps / whole,
         "bare_steps_per_s": steps / alone,
         "learner_efficiency": efficiency,
+        "target_share": 1 - given,
         "replay_share": seconds(drawing, at_least / 8) * steps / whole,
         "replay_decisions": len(replay),
     }
@@ -243,8 +250,8 @@ def playing(config: Config, at_least: float) -> Figures:
         "selfplay_decisions_per_s": 1 / whole,
         "plan_decisions_per_s": 1 / alone,
         "bench_search_decisions_per_s": there,
-        "selfplay_efficiency": efficiency,
-        "selfplay_to_bench_search": 1 / whole / there,
+        "selfplay_efficiency": 1 / whole / there,
+        "selfplay_to_plan": efficiency,
     }
 
 

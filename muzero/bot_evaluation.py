@@ -68,26 +68,35 @@ def summary(games: Games) -> dict[str, float]:
 def evaluate_bots(agent: Searcher, config: Config) -> dict[str, Any]:
     """Plays every bot of the configuration on paired deals; returns groups of a metrics record.
 
-    `mean_win_rate` is over the curriculum's bots.
+    `mean_win_rate` is over the curriculum's bots. The winner head is compared with what it has learned to predict: if
+    training ends an episode earlier than a game ends here, as after one round of a match, it is asked in games of that
+    kind, as many again.
     """
     names = [*config.game.bots, *config.game.also_evaluate]
     players = config.game.players
     watch = WinnerCheck(agent.planner.network) if config.model.outcome else None
-    results = against_each(
-        agent,
-        [Bot(name) for name in names],
-        max(1, config.evaluation.games // players),
-        game=config.game.name,
-        players=players,
-        rules=config.game.rules,
-        seed=config.evaluation.seed,
-        watch=watch,
-    )
+
+    def play(rules: dict[str, Any], watch: WinnerCheck | None) -> list[Games]:
+        return against_each(
+            agent,
+            [Bot(name) for name in names],
+            max(1, config.evaluation.games // players),
+            game=config.game.name,
+            players=players,
+            rules=rules,
+            seed=config.evaluation.seed,
+            watch=watch,
+        )
+
+    learned = config.game.rules_for_training()
+    same = learned.get("episode") == config.game.rules.get("episode")
+    results = play(config.game.rules, watch if same else None)
     figures = {name: summary(games) for name, games in zip(names, results, strict=True)}
     out: dict[str, Any] = {
         "evaluation": figures,
         "mean_win_rate": float(np.mean([figures[name]["win_rate"] for name in config.game.bots])),
     }
     if watch:
-        out["calibration"] = watch.report(np.concatenate([games.won for games in results]))
+        judged = results if same else play(learned, watch)
+        out["calibration"] = watch.report(np.concatenate([games.won for games in judged]))
     return out

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 COMPILE = ("off", "on", "graphs")
+
+
+def cores() -> int:
+    """That this process may use: of a job, those it was given, not all of the machine."""
+    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    return max(1, min(free, int(given))) if given.isdigit() else free
 
 
 def require(good: bool, key: str, expected: str, value: Any) -> None:

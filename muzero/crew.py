@@ -6,7 +6,6 @@ built, so that one crew can play many matches.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,7 +18,7 @@ import torch
 
 from muzero import players
 from muzero.agents import Agent
-from muzero.config import require
+from muzero.config import cores, require
 from muzero.evaluate import Games, Recorder, paired_games
 
 RUNTIMES = ("local", "ray")
@@ -131,17 +130,21 @@ class Ray:
     """Ray tasks, one core each, and a share of a GPU if there are any."""
 
     def __init__(self, count: int, address: str = "") -> None:
+        """`count` tasks at a time; 0 for one per core, of the cluster if there is an address."""
         import ray
 
-        self.count, self._ray, self._started_here = count, ray, not ray.is_initialized()
+        self._ray, self._started_here = ray, not ray.is_initialized()
         if self._started_here:
             settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
             if address:
                 settings["address"] = address
             else:
-                settings |= {"num_cpus": count, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+                settings |= {"num_cpus": count or cores(), "include_dashboard": False}
+                settings |= {"_node_ip_address": "127.0.0.1"}
             ray.init(**settings)
-        gpus = ray.cluster_resources().get("GPU", 0) / count  # type: ignore[no-untyped-call]
+        there = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        self.count = count or max(1, int(there.get("CPU", 1)))
+        gpus = there.get("GPU", 0) / self.count
         self._play = ray.remote(num_cpus=1, num_gpus=min(1.0, gpus))(play_piece)
 
     def play(self, work: Sequence[Piece]) -> Iterator[Games]:
@@ -192,9 +195,9 @@ def make_crew(agents: Sequence[str], workers: int = 0, runtime: str = "local", a
     require(workers >= 0, "workers", "0 or more", workers)
     require(runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", runtime)
     require(runtime == "ray" or not address, "address", "none without runtime=ray", address)
-    count = workers or os.cpu_count() or 1
     if runtime == "ray":
-        return Ray(count, address)
+        return Ray(workers, address)
+    count = workers or cores()
     if only_bots(*agents):
         return Alone(threads=count)
     return Processes(count) if count > 1 else Alone()

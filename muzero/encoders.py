@@ -24,6 +24,7 @@ class TokenEmbedding(nn.Module):
     """Embeds the tokens of an observation: the sum of its fields' embeddings, one table for all fields."""
 
     shift: Tensor
+    columns: Tensor
 
     def __init__(self, groups: list[Group], width: int, ignore: Collection[str], places: bool) -> None:
         """`ignore`: fields not to read, as group.field; `places`: whether to read those that name slots, or a slot's
@@ -33,7 +34,7 @@ class TokenEmbedding(nn.Module):
         row = max(g.offset + g.count * len(g.vocabulary) for g in groups)
         shift = torch.zeros(row, dtype=torch.int64)
         total = 0
-        self.columns: list[list[int]] = []  # of the row, token by token
+        columns: list[int] = []  # of the row, group by group, token by token
         self.fields: list[int] = []  # read per token
         for g in groups:
             wanted = [f"{g.name}.{name}" not in ignore for name in g.fields]
@@ -44,15 +45,17 @@ class TokenEmbedding(nn.Module):
                 shift[g.offset + f : g.offset + g.count * len(g.vocabulary) : len(g.vocabulary)] = total
                 total += g.vocabulary[f]
             self.fields.append(len(read))
-            self.columns.append([g.offset + t * len(g.vocabulary) + f for t in range(g.count) for f in read])
+            columns += [g.offset + t * len(g.vocabulary) + f for t in range(g.count) for f in read]
         self.register_buffer("shift", shift, persistent=False)
+        self.register_buffer("columns", torch.tensor(columns), persistent=False)
         self.table = nn.Parameter(torch.randn(total, width) * 0.5)
 
     def forward(self, obs: Tensor) -> list[Tensor]:
         """obs [B, W] integers -> per group [B, count, width]"""
         index = obs[:, : len(self.shift)].to(torch.int64) + self.shift
         out = []
-        for g, fields, columns in zip(self.groups, self.fields, self.columns, strict=True):
+        parts = self.columns.split([g.count * fields for g, fields in zip(self.groups, self.fields, strict=True)])
+        for g, fields, columns in zip(self.groups, self.fields, parts, strict=True):
             if fields == len(g.vocabulary):
                 tokens = index[:, g.offset : g.offset + g.count * fields]
             else:

@@ -7,13 +7,12 @@ observation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
 from functools import cache
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -43,7 +42,11 @@ def turned(target: Tensor, egos: int) -> Tensor:
 
 
 def window_losses(
-    network: Network, batch: dict[str, Tensor], ahead: float = 0.0, discount: float = 1.0
+    network: Network,
+    batch: dict[str, Tensor],
+    ahead: float = 0.0,
+    discount: float = 1.0,
+    skipped: Collection[str] = (),
 ) -> tuple[Tensor, Tensor]:
     """What each window costs.
 
@@ -55,6 +58,7 @@ def window_losses(
       batch: fields of a `Batch`.
       ahead: share of a value's target that is the network's own value one decision later, where that was met.
       discount: of that value.
+      skipped: losses not to compute, of reconstruction and consistency; they are then 0.
 
     Returns:
       losses [len(LOSSES), B]; surprises [B], how far the mover's value was off at most: from the target at the first
@@ -77,8 +81,11 @@ def window_losses(
         """[B (K+1)] or [B, K+1] -> [B]"""
         return (losses.view(B, K + 1) * mask * share).sum(1)
 
+    reconstructs, consistent = (
+        network.decoder is not None and name not in skipped for name in ("reconstruction", "consistency")
+    )
     met = None
-    if ahead or network.decoder is not None:
+    if ahead or consistent:
         with torch.no_grad():
             following = batch["obs"][:, 1:].flatten(0, 1)
             met, outlook = network.initial(following, "maxn") if ahead else (network.represent(following), None)
@@ -102,11 +109,12 @@ def window_losses(
         rank = cross_entropy(said.rank, turned(batch["rank"].flatten(0, 1), egos)).mean((1, 2))
         totals["winner"] = over_windows(winner, batch["outcome_mask"])
         totals["rank"] = over_windows(rank, batch["outcome_mask"])
-    if network.decoder is not None:
+    if reconstructs:
         few = -(-B // _RECONSTRUCTED)
         seen = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
         losses = (seen.view(few, K + 1) * batch["live"][:few] * share).sum(1) * (B / few)
         totals["reconstruction"] = F.pad(losses, (0, B - few))
+    if consistent:
         assert met is not None
         off = (unrolled[:, 1:] - met.view(B, K, -1)).square().mean(2)
         totals["consistency"] = (off * batch["live"][:, 1:]).sum(1) / K
@@ -131,7 +139,7 @@ def _one_ahead(network: Network, batch: dict[str, Tensor], outlook: Tensor, disc
 
 
 @cache
-def _compiled_losses() -> Callable[[Network, dict[str, Tensor], float, float], tuple[Tensor, Tensor]]:
+def _compiled_losses() -> Callable[..., tuple[Tensor, Tensor]]:
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
     return torch.compile(window_losses, dynamic=False)
 
@@ -143,9 +151,9 @@ class _SmallerTable(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, batch: dict[str, Tensor], ahead: float, discount: float) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: dict[str, Tensor], *options: Any) -> tuple[Tensor, Tensor]:
         """See `window_losses`."""
-        return window_losses(self.network, batch, ahead, discount)
+        return window_losses(self.network, batch, *options)
 
 
 class Learner:
@@ -174,6 +182,9 @@ class Learner:
         self._ema = {name: p.detach().clone() for name, p in network.named_parameters()} if config.ema else None
         self._sums = torch.zeros(len(LOSSES) + 3, device=self.device)  # losses, total, gradient norm, surprise
         self._summed = 0
+        self._weighted = -1, self._sums
+        weights = {"reconstruction": config.reconstruction_weight, "consistency": config.consistency_weight}
+        self._skipped = tuple(name for name, weight in weights.items() if weight == 0)
 
     def weights(self, iteration: int) -> dict[str, float]:
         """Of each loss; those of the outcome heads ramp up."""
@@ -210,8 +221,8 @@ class Learner:
             out[field.name] = tensor.to(self.device, non_blocking=True)
         return out
 
-    def step(self, batch: Batch, iteration: int) -> NDArray[np.float32]:
-        """One step; returns new priorities [B], the surprises of `window_losses`."""
+    def step(self, batch: Batch, iteration: int) -> Tensor:
+        """One step; returns new priorities [B] on the device, the surprises of `window_losses`."""
         config = self.config
         loaded = self.load(batch)
         self.network.train()
@@ -219,8 +230,7 @@ class Learner:
             group["lr"] = self.learning_rate()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bf16):
             losses, surprise = self._losses(loaded)
-        names = self.weights(iteration)
-        weight = torch.tensor([names[name] for name in LOSSES], device=self.device)
+        weight = self._weights(iteration)
         means = (losses * loaded["weights"]).sum(1) / loaded["weights"].sum()
         total = (means * weight).sum()
         self.optimizer.zero_grad(set_to_none=True)
@@ -232,17 +242,25 @@ class Learner:
             self._update_ema()
         self._sums += torch.cat([means.detach(), torch.stack([total.detach(), norm, surprise.mean()])])
         self._summed += 1
-        return surprise.cpu().numpy()
+        return surprise
+
+    def _weights(self, iteration: int) -> Tensor:
+        """`weights` on the device; once per iteration, because a copy there makes the host wait."""
+        if self._weighted[0] != iteration:
+            named = self.weights(iteration)
+            self._weighted = iteration, torch.tensor([named[name] for name in LOSSES], device=self.device)
+        return self._weighted[1]
 
     def _losses(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """`window_losses` of a batch for any number of players that there is a network for."""
-        players, ahead, discount = batch["value"].shape[-1], self.config.one_ahead, self.discount
+        players = batch["value"].shape[-1]
+        options = (self.config.one_ahead, self.discount, self._skipped)
         if players == self.network.num_players:
             compute = _compiled_losses() if self.config.compile else window_losses
-            return compute(self.network, batch, ahead, discount)
+            return compute(self.network, batch, *options)
         weights = self.network.weights_for(players, dict(self.network.named_parameters()))
         named = {f"network.{name}": tensor for name, tensor in weights.items()}
-        return torch.func.functional_call(self._smaller[players], named, (batch, ahead, discount))  # type: ignore[no-any-return]
+        return torch.func.functional_call(self._smaller[players], named, (batch, *options))  # type: ignore[no-any-return]
 
     def report(self) -> dict[str, float]:
         """Means over the steps since the last report. An error if they show that training has broken down."""

@@ -76,6 +76,11 @@ class PackedLinear(nn.Linear):
 HAS_MKL: bool = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
 
 
+def at_least_single(x: Tensor) -> Tensor:
+    """What autocast has computed in half precision, in single precision."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     """One hidden layer."""
     return nn.Sequential(PackedLinear(inputs, hidden), nn.GELU(), PackedLinear(hidden, outputs))
@@ -251,7 +256,8 @@ class SlotDynamics(nn.Module):
         players = self.player_norm((players + players_change).view(B * P, V)).index_select(0, seats)
         boards = slots.view(B * P, -1).index_select(0, seats)
         places = row * S + self.place_to[shift].gather(1, touched)
-        slots = boards.view(B * S, D).index_copy_(0, places.view(-1), new.reshape(-1, D))
+        new = new.reshape(-1, D).to(boards.dtype)
+        slots = boards.view(B * S, D).index_copy_(0, places.view(-1), new)
         return torch.cat([slots.view(B, S * D), players.view(B, P * V), rest], 1), reward
 
     def _moved(self, old: Tensor, action: Tensor) -> Tensor:
@@ -360,11 +366,17 @@ class SlotTrunk(nn.Module):
         self.rest = nn.Linear(rest_dim(spec, config), H)
         self.mix = nn.Linear(H, H)
         touched, _, present = touched_places(spec)
-        block_of = torch.where(present.any(1), touched.select(1, 0) // self.shape[2], 0)
-        self.register_buffer("block_of", block_of, persistent=False)  # (A,)
-        self.register_buffer("touches", present.any(1, keepdim=True).float(), persistent=False)  # (A, 1)
+        blocks = [
+            sorted(set((places[there] // self.shape[2]).tolist()))
+            for places, there in zip(touched, present, strict=True)
+        ]
+        most = max(1, *map(len, blocks))
+        blocks_of = torch.tensor([known + [0] * (most - len(known)) for known in blocks])
+        touches = torch.tensor([[float(k < len(known)) for k in range(most)] for known in blocks])
+        self.register_buffer("blocks_of", blocks_of, persistent=False)  # (A, most blocks of an action)
+        self.register_buffer("touches", touches.unsqueeze(2), persistent=False)
 
-    block_of: Tensor
+    blocks_of: Tensor
     touches: Tensor
 
     def split(self, latent: Tensor) -> tuple[Boards, Tensor]:
@@ -374,11 +386,14 @@ class SlotTrunk(nn.Module):
         return Boards(slots, self._blocks(slots.view(B, *self.shape, -1), shared), players.view(B, P, -1)), rest
 
     def touched(self, latent: Tensor, action: Tensor) -> Tensor:
-        """latent [B, L], action [B] -> the block that the action touches [B, M], zeros if there is none."""
+        """latent [B, L], action [B] -> sum of the blocks that the action touches [B, M]"""
+        B, size = len(latent), self.shape[2]
         slots, _, shared, _ = self._parts(latent)
-        there = slots.view(len(latent), -1, self.shape[2], self.slot_dim)  # (B, P blocks, size, D)
-        there = there[torch.arange(len(latent), device=latent.device), self.block_of[action]]
-        return self._blocks(there[:, None, None], shared)[:, 0, 0] * self.touches[action]
+        of = self.blocks_of[action]  # (B, blocks)
+        first = torch.arange(B, device=latent.device).unsqueeze(1) * (self.slots // size)
+        there = slots.reshape(-1, size * self.slot_dim).index_select(0, (first + of).view(-1))
+        blocks = self._blocks(there.view(B, 1, of.shape[1], size, self.slot_dim), shared)[:, 0]
+        return (blocks * self.touches[action]).sum(1)
 
     def _parts(self, latent: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """-> slots [B, S, D], players' vectors [B, P V], shared cards [B, C, D], rest [B, C D + G]"""
@@ -397,7 +412,7 @@ class SlotTrunk(nn.Module):
 
     def _blocks(self, slots: Tensor, shared: Tensor) -> Tensor:
         """slots [B, P, blocks, size, D], shared [B, C, D] -> [B, P, blocks, M]"""
-        seen = self.slot(slots)
+        seen = at_least_single(self.slot(slots))  # differences of squares: half precision would leave nothing
         total = add_up(seen, 3)
         products = 0.5 * (total * total - add_up(seen * seen, 3))  # of pairs
         parts = [add_up(F.relu(seen), 3), products]
@@ -526,6 +541,7 @@ class Network(nn.Module):
         self.decoder = SlotDecoder(spec, config) if not flat and spec.num_slots else None
         self.support = Support(config.value_min, config.value_max, config.value_bins)
         self.register_buffer("seats", torch.arange(P), persistent=False)
+        self._seats_of: dict[tuple[int, torch.device], SeatParts] = {}
 
     seats: Tensor
 
@@ -562,16 +578,16 @@ class Network(nn.Module):
         if players == self.num_players:
             return dict(weights)
         require(players < self.num_players, "players", f"at most {self.num_players}", players)
-        parts = self.first_seats(players)
-        cut = {
-            name: weights[name].index_select(dim, index.to(weights[name].device))
-            for name, (dim, index) in parts.items()
-        }
+        device = next(iter(weights.values())).device
+        key = players, device
+        if key not in self._seats_of:
+            self._seats_of[key] = {n: (dim, index.to(device)) for n, (dim, index) in self.first_seats(players).items()}
+        cut = {name: weights[name].index_select(dim, index) for name, (dim, index) in self._seats_of[key].items()}
         return {**weights, **cut}
 
     def represent(self, obs: Tensor) -> Tensor:
         """obs [B, W] integers -> latent [B, L], in the frame of the observer."""
-        return self.representation(obs)  # type: ignore[no-any-return]
+        return at_least_single(self.representation(obs))
 
     def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
         """latent [B, L], to_play [B] seats in the root's frame -> everything, for every ego."""
@@ -605,7 +621,7 @@ class Network(nn.Module):
     def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
         """Next latent and reward logits [B, P, N], seats in the frame of the latent given."""
         latent, reward = self.dynamics(latent, action, shift, self.trunk.touched(latent, action))
-        return latent, reward.unflatten(1, (self.num_players, -1))
+        return at_least_single(latent), reward.unflatten(1, (self.num_players, -1))
 
     # ---- for the search: numbers instead of distributions, and only what it needs -------------------------
 

@@ -14,6 +14,7 @@ from muzero.config import CurriculumConfig, PoolConfig
 SELF, RIVAL = -1, -2  # kinds of opponent: the current network, a past one; 0, 1, ... are the bots
 BOTS = -3  # kind of a game that bots play among themselves
 NEVER = np.iinfo(np.int64).max
+_LEAST_NEED = 0.02
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,11 @@ class Curriculum:
         return self.config.watched * max((self._need(bot) for bot in range(len(self.bots))), default=0.0)
 
     def _need(self, bot: int) -> float:
-        """1 far below the goal, falling to 0 at it."""
+        """1 far below the goal, falling to almost 0 at it: a bot that is never met again could not come back."""
         if self.games[bot] < self.config.window:
             return 1.0
         goal = self.config.goal
-        return float(np.clip((goal - self.rates[bot]) / goal * 2, 0.0, 1.0))
+        return float(np.clip((goal - self.rates[bot]) / goal * 2, _LEAST_NEED, 1.0))
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""

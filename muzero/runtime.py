@@ -7,6 +7,7 @@ object store once per version, and an actor that dies is replaced.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -23,10 +24,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from muzero.config import Config, require
+from muzero.config import Config, cores, require
 from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, make_worker
 
 Weights = Mapping[str, Tensor]
+_log = logging.getLogger(__name__)
+_MOST_DEATHS = 20  # of actors, without a result in between
 _GENERATION = 1 << 32  # games between the deals of an actor and of the one that replaces it
 
 
@@ -38,7 +41,7 @@ class Runtime(Protocol):
         ...
 
     def gather(self) -> list[Played]:
-        """Waits for games that were asked for: in sync mode all of them, in async mode at least some."""
+        """Waits for games that were asked for: in sync mode all of them, in async mode one request's worth."""
         ...
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -81,7 +84,7 @@ class Local:
 
     def __init__(self, config: Config) -> None:
         self.worker = make_worker(config, device=str(pick_device(config.runtime.device)))
-        self.threads = config.runtime.threads or os.cpu_count() or 1
+        self.threads = config.runtime.threads or cores()
         self.lanes = config.search.workers
         self.generation = 0
         self._asked: tuple[Orders, Weights, Weights | None] | None = None
@@ -125,7 +128,7 @@ class Beside:
     """One worker in a child process, at the same time as the learner."""
 
     def __init__(self, config: Config) -> None:
-        threads = config.runtime.threads or os.cpu_count() or 1
+        threads = config.runtime.threads or cores()
         self._config, self._threads = config, max(1, threads - threads // 2)
         self._child = self._start(0)
         self._running: Future[Played] | None = None
@@ -223,7 +226,9 @@ class _Actor:
 
     def __init__(self, config: Config, worker: int, workers: int, generation: int) -> None:
         torch.set_num_threads(config.runtime.worker_threads)
-        device = "cuda" if config.runtime.worker_gpus > 0 and torch.cuda.is_available() else "cpu"
+        device = "cuda" if config.runtime.worker_gpus > 0 else "cpu"
+        found = f"none that torch {torch.__version__} can use"
+        require(device == "cpu" or torch.cuda.is_available(), "runtime.worker_gpus", "a GPU on the node", found)
         self.worker = make_worker(config, worker, workers, device)
         self.worker.begin_at(generation * _GENERATION)
 
@@ -255,14 +260,15 @@ class RayRuntime:
             if r.address:
                 settings["address"] = r.address
             else:
-                cores = max(os.cpu_count() or 1, int(np.ceil(r.workers * r.worker_cpus)))
-                settings |= {"num_cpus": cores, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+                count = max(cores(), int(np.ceil(r.workers * r.worker_cpus)))
+                settings |= {"num_cpus": count, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
             ray.init(**settings)
         self._make = ray.remote(
             num_cpus=r.worker_cpus, num_gpus=r.worker_gpus, max_restarts=0, scheduling_strategy="SPREAD"
         )(_Actor)
         self.generation = [0] * r.workers
         self.restarts = 0
+        self._deaths = 0  # since the last result
         self.actors = [self._actor(i) for i in range(r.workers)]
         self._flights: dict[Any, tuple[int, Any, tuple[Any, ...]]] = {}  # result -> index, actor, what it was asked
 
@@ -287,24 +293,35 @@ class RayRuntime:
     def gather(self) -> list[Played]:
         """See `Runtime`."""
         require(bool(self._flights), "runtime", "a request before gathering", "none")
-        everything = self.config.train.mode == "sync"
+        # An iteration's worth: what one request asks of all actors together, whoever is first.
+        wanted = len(self._flights) if self.config.train.mode == "sync" else len(self.actors)
         landed: dict[Any, Played] = {}
         order = list(self._flights)
-        while self._flights and (everything or not landed):
+        while self._flights and len(landed) < wanted:
             ready, _ = self.ray.wait(list(self._flights), num_returns=1)
             for result in ready:
                 index, actor, asked = self._flights.pop(result)
                 try:
                     landed[result] = self.ray.get(result)
+                    self._deaths = 0
                 except self.ray.exceptions.ObjectLostError:  # with the node that kept it
                     order[order.index(result)] = self._launch(index, asked)
                 except self.ray.exceptions.RayActorError as error:
                     if "creation task" in str(error):  # it would fail again
                         raise RuntimeError(f"self-play actor {index} cannot start: {error}") from None
                     if actor is self.actors[index]:  # and not replaced already, for another of its results
+                        self._note_death(index, error)
                         self._replace(index)
                     order[order.index(result)] = self._launch(index, asked)
         return [landed[result] for result in order if result in landed]
+
+    def _note_death(self, index: int, error: Exception) -> None:
+        """Says so; an error if actors only ever die."""
+        self._deaths += 1
+        what = str(error).strip().splitlines()[0]
+        _log.warning("self-play actor %d died and is replaced: %s", index, what)
+        if self._deaths > _MOST_DEATHS:
+            raise RuntimeError(f"{self._deaths} self-play actors have died one after the other; the last: {what}")
 
     def _replace(self, index: int) -> None:
         """A new actor in place of a dead one; its games under way are lost."""

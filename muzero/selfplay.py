@@ -55,6 +55,7 @@ class Played:
     """What came of it.
 
     Attributes:
+      version: of the weights, as ordered.
       episodes: games that ended.
       opponents: kind of opponent in each.
       points: the agent's share of the win in each (0.5 in self-play means nothing).
@@ -67,6 +68,7 @@ class Played:
       replays: of the first games that ended.
     """
 
+    version: int = 0
     episodes: list[Episode] = field(default_factory=list)
     opponents: list[int] = field(default_factory=list)
     points: list[float] = field(default_factory=list)
@@ -113,11 +115,12 @@ class Record:
         oldest = int(self.begun.min())
         self.time -= oldest
         self.begun -= oldest
-        room = len(self.arrays["action"]) * (1 if oldest > self.time else 2)
+        enough = oldest > self.time
         for name, array in self.arrays.items():
-            moved = np.zeros((room, *array.shape[1:]), array.dtype)
-            moved[: self.time] = array[oldest : oldest + self.time]
-            self.arrays[name] = moved
+            kept = array[oldest : oldest + self.time]
+            if not enough:
+                self.arrays[name] = np.full((2 * len(array), *array.shape[1:]), 0, array.dtype)
+            self.arrays[name][: self.time] = kept  # beyond its end, where it stays
 
     def take(self, table: int, ranks: NDArray[np.int8], truncated: bool) -> Episode:
         """The game that ended at a table; a new one begins there."""
@@ -142,6 +145,12 @@ class Record:
             require(saved.shape[1:] == shape, f"self-play {name}", f"tables of shape {shape}", saved.shape[1:])
             self.arrays[name] = np.zeros((max(64, 2 * self.time), *shape), dtype)
             self.arrays[name][: self.time] = saved
+
+
+def deal_seed(config: Config) -> int:
+    """Of the deals that are played in training. Seeds of matches are small numbers: their deals must be new to a
+    network."""
+    return config.seed + (1 << 40)
 
 
 def last_known(values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -169,7 +178,9 @@ class SelfPlay:
         self.device = torch.device(device)
         game, count = config.game, config.selfplay.tables // workers
         require(count >= 1, "selfplay.tables", f"at least one for each of {workers} workers", config.selfplay.tables)
-        self.tables = env.make(game.name, count, game.players, game.rules_for_training(), config.seed, auto_reset=False)
+        self.tables = env.make(
+            game.name, count, game.players, game.rules_for_training(), deal_seed(config), auto_reset=False
+        )
         self.spec = GameSpec.of_tables(self.tables)
         self.bots = [self.tables.bot(name) for name in game.bots]
         self.network = Network(self.spec, config.model).to(self.device).eval()
@@ -203,7 +214,7 @@ class SelfPlay:
 
     def play(self, orders: Orders) -> Played:
         """Plays until enough games have ended, or enough moves have been made."""
-        started, played, tables = perf_counter(), Played(), self.tables
+        started, played, tables = perf_counter(), Played(orders.version), self.tables
         planner = self.planner(orders.simulations)
         before = replace(planner.clock)
         if self._idle:
@@ -228,7 +239,7 @@ class SelfPlay:
         P, seed = self.tables.num_players, self.config.seed
         deals = (self.started + np.arange(len(rows))) * self.workers + self.worker
         self.started += len(rows)
-        self.tables.reset(seed, deals=deals.tolist(), tables=rows.tolist())
+        self.tables.reset(deal_seed(self.config), deals=deals.tolist(), tables=rows.tolist())
         for row, deal in zip(rows, deals, strict=True):
             kind = mixture.draw((seed, int(deal)))
             self.kind[row] = kind
@@ -316,7 +327,8 @@ class SelfPlay:
             names[SELF] = "bot, then network"
         who = [names[o] if o < 0 else f"bot:{self.config.game.bots[o]}" for o in self.owner[row].tolist()]
         moves = episode.action.tolist()
-        return Replay.of(self.tables, row, seed=self.config.seed, deal=int(self.deals[row]), agents=who, actions=moves)
+        seed, deal = deal_seed(self.config), int(self.deals[row])
+        return Replay.of(self.tables, row, seed=seed, deal=deal, agents=who, actions=moves)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything of a worker but its weights, for a checkpoint."""
@@ -365,7 +377,7 @@ class MixedSelfPlay:
         """See `SelfPlay.play`; each number of players has its share of the games."""
         orders = replace(orders, episodes=-(-orders.episodes // len(self.parts)))
         results = [part.play(orders) for part in self.parts.values()]
-        joined = Played()
+        joined = Played(orders.version)
         for name in ("episodes", "opponents", "points", "replays"):
             setattr(joined, name, [item for played in results for item in getattr(played, name)])
         for name in ("decisions", "steps", "seconds", "env_seconds"):

@@ -32,7 +32,7 @@ from muzero import checkpoint, metrics
 from muzero.agents import Searcher
 from muzero.bot_evaluation import evaluate_bots
 from muzero.checkpoint import EXIT_REQUEUE, Interruption, RunDirectory
-from muzero.config import Config, SearchConfig, scheduled
+from muzero.config import Config, SearchConfig, cores, scheduled
 from muzero.learner import DivergedError, Learner
 from muzero.networks import Network
 from muzero.opponents import Curriculum, Mixture, Pool
@@ -55,12 +55,15 @@ class Trainer:
 
     def __init__(self, config: Config, run: RunDirectory) -> None:
         self.config, self.run = config, run
-        self.threads = config.runtime.threads or os.cpu_count() or 1
+        self.threads = config.runtime.threads or cores()
         self.beside = config.train.mode == "async"
         if self.beside and config.runtime.kind == "local":  # self-play has the other half
             self.threads = max(1, self.threads // 2)
         torch.set_num_threads(self.threads)
         self.device = pick_device(config.runtime.device)
+        if config.train.mode == "sync" and self.device.type == "cuda":  # the same seed, the same bytes
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+            torch.use_deterministic_algorithms(True, warn_only=True)
         torch.manual_seed(config.seed)
         counts = config.player_counts()
         specs = [GameSpec.of(config.game.name, players) for players in counts]
@@ -200,7 +203,7 @@ class Trainer:
             for episode, opponent, points in zip(part.episodes, part.opponents, part.points, strict=True):
                 self.replays[episode.num_players].add(episode)
                 self.games += 1
-                if opponent >= 0:
+                if opponent >= 0 and not episode.truncated:
                     self.curriculum.note(opponent, points, episode.num_players)
 
     def _learn(self) -> dict[str, float]:
@@ -214,9 +217,11 @@ class Trainer:
             batch = replay.sample(c.learner.batch, self.rng)
             if c.replay.relabel:
                 batch = self.relabellings[replay.num_players](batch, self.rng)
-            priority = self.learner.step(batch, self.iteration)
-            if c.replay.alpha > 0 and np.isfinite(priority).all():  # if not, the report below is an error
-                replay.update(batch.index, batch.stamp, priority)
+            surprise = self.learner.step(batch, self.iteration)
+            if c.replay.alpha > 0:
+                priority = surprise.cpu().numpy()
+                if np.isfinite(priority).all():  # if not, the report below is an error
+                    replay.update(batch.index, batch.stamp, priority)
         return self.learner.report()
 
     def _some_replay(self) -> Replay:
@@ -299,14 +304,16 @@ class Trainer:
         decisions = sum(part.decisions for part in played)
         simulations = sum(part.clock.simulations for part in played)
         playing = sum(part.seconds for part in played)
-        # Lanes and actors work side by side: their clocks are scaled to the time that passed.
+        # Lanes and actors work side by side: their clocks are scaled to the time that passed (beside the learner, to
+        # that of a worker).
         clocks = {
             "env": sum(part.env_seconds for part in played),
             "tree": sum(part.clock.tree for part in played),
             "network": sum(part.clock.network + part.clock.encoder for part in played),
         }
         lanes = max(1.0, (clocks["tree"] + clocks["network"]) / max(playing - clocks["env"], 1e-9))
-        seconds = {"env": clocks["env"], "tree": clocks["tree"] / lanes, "network": clocks["network"] / lanes}
+        scale = (playing / max(1, len(played)) if self.beside else waited) / max(playing, 1e-9)
+        seconds = {name: value * scale / (1.0 if name == "env" else lanes) for name, value in clocks.items()}
         # Beside the learner self-play costs no time of its own, only waiting for it does.
         spent = {**({"waiting": waited} if self.beside else seconds), "learner": learned}
         return {
@@ -316,7 +323,13 @@ class Trainer:
                 "simulations": simulations / whole,
                 "steps": (self.config.train.steps if self.learner.steps else 0) / whole,
             },
-            "selfplay": {"seconds": playing, "decisions_per_s": decisions / max(playing, 1e-9), **seconds},
+            "selfplay": {
+                "seconds": playing,
+                "decisions_per_s": decisions / max(playing, 1e-9),
+                "staleness": float(np.mean([self.iteration - 1 - part.version for part in played])),  # iterations
+                "restarts": getattr(self.runtime, "restarts", 0),  # of actors that died
+                **seconds,
+            },
             "seconds": spent,
             **({"beside": seconds} if self.beside else {}),
             "iteration_seconds": whole,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -180,6 +181,24 @@ def test_bot_evaluation() -> None:
     assert 0 <= found["calibration"]["brier"] <= 1
     assert sum(found["calibration"]["reliability"]["count"]) > 18
     assert evaluate_bots(agent, config) == found  # the same deals every time
+
+
+def test_the_winner_head_is_judged_by_what_it_learned_to_predict() -> None:
+    """A network that trains on rounds knows who wins a round; evaluation plays matches."""
+    match = {"preset": "official", "target": 500}
+    game = GameConfig("skyjo", rules=match, training=ROUND, bots=["greedy"], also_evaluate=[])
+    config = Config(
+        game=game,
+        model=load_model_config("tiny", "belief"),
+        search=SearchConfig(simulations=2, max_considered=2),
+        evaluation=EvaluationConfig(games=2),
+    )
+    torch.manual_seed(0)
+    agent = Searcher(Network(GameSpec.of("skyjo", 2), config.model).eval(), config.search, 8)
+    matches = evaluate_bots(agent, config)
+    rounds = evaluate_bots(agent, replace(config, game=replace(game, rules=match | ROUND)))
+    assert matches["evaluation"]["greedy"]["length"] > 2 * rounds["evaluation"]["greedy"]["length"]
+    assert matches["calibration"] == rounds["calibration"]
 
 
 def test_the_winner_check_reads_the_movers_own_chance() -> None:

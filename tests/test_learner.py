@@ -11,6 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 import env
 from muzero.config import LearnerConfig
@@ -25,11 +26,10 @@ MASKS = ("policy_mask", "value_mask", "reward_mask", "outcome_mask", "live")
 Arrays = dict[str, NDArray[Any]]
 
 
-def make(variant: str = "belief", latent: str = "slots") -> Network:
+def make(variant: str = "belief", latent: str = "slots", encoder: str = "columns") -> Network:
     torch.manual_seed(0)
     config = replace(load_model_config("tiny", variant), width=16, feedforward=16, latent_dim=24, hidden=24, layers=1)
-    if latent == "flat":
-        config = replace(config, latent="flat", encoder="transformer")
+    config = replace(config, latent=latent, encoder="transformer" if latent == "flat" else encoder)
     return Network(GameSpec.of("skyjo", P), config)
 
 
@@ -171,6 +171,45 @@ def test_losses_are_those_of_a_slow_loop(variant: str, latent: str) -> None:
     assert (found["reconstruction"].sum() > 0) == (found["consistency"].sum() > 0) == (latent == "slots")
 
 
+def test_losses_without_weight_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, batch = shaken(make()), tensors(a_batch())
+    with torch.no_grad():
+        whole = window_losses(network, batch)[0]
+        seen: list[int] = []
+        represent = network.represent
+        monkeypatch.setattr(network, "represent", lambda obs: seen.append(len(obs)) or represent(obs))
+        found = window_losses(network, batch, skipped=("reconstruction", "consistency"))[0]
+    assert seen == [B]  # the first positions only
+    for name, before, after in zip(LOSSES, whole, found, strict=True):
+        assert torch.equal(after, before * 0 if name in ("reconstruction", "consistency") else before), name
+    config = LearnerConfig(reconstruction_weight=0.0, consistency_weight=1.0)
+    assert Learner(network, config)._skipped == ("reconstruction",)
+
+
+@pytest.mark.parametrize(
+    ("latent", "encoder"), [("flat", "transformer"), ("slots", "transformer"), ("slots", "columns")]
+)
+def test_half_precision_learns_the_same(latent: str, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU autocast leaves LayerNorm in single precision; here it is made to."""
+    norm = F.layer_norm
+
+    def single(x: Tensor, *rest: Any) -> Tensor:
+        with torch.autocast("cpu", enabled=False):
+            return norm(x.float(), *rest)
+
+    monkeypatch.setattr(F, "layer_norm", single)
+    reports = []
+    for bf16 in (False, True):
+        torch.manual_seed(0)
+        network = make("belief", latent, encoder)
+        learner = Learner(network, LearnerConfig(bf16=bf16, one_ahead=0.3, consistency_weight=1.0))
+        learner.step(a_batch(), 0)
+        reports.append(learner.report())
+        assert all(p.dtype == torch.float32 for p in network.parameters())
+    for name in LOSSES:
+        assert reports[1][name] == pytest.approx(reports[0][name], rel=0.05, abs=0.02), name
+
+
 @pytest.mark.parametrize("latent", ["flat", "slots"])
 def test_values_learn_from_the_next_position(latent: str) -> None:
     network, batch = shaken(make("belief", latent)), changed(a_batch(), value_mask=np.ones((B, K + 1)))
@@ -281,6 +320,7 @@ def test_the_total_is_the_weighted_sum_of_weighted_means() -> None:
     learner.step(batch, iteration=5)
     report = learner.report()
     means = {name: np.average(before[name], weights=batch.weights) for name in LOSSES}
+    means["consistency"] = 0.0  # its weight is 0: it is not computed
     assert {name: report[name] for name in LOSSES} == pytest.approx(means, rel=1e-4)
     factors = {"policy": 1, "value": 0.7, "reward": 0.3, "reconstruction": 0.2, "winner": 0.3, "rank": 0.175}
     factors["consistency"] = 0.0

@@ -64,7 +64,7 @@ def test_bots_are_watched_while_one_of_them_is_hard_to_beat() -> None:
     note(watching, 1, 0.6, 200)
     assert watching.watched() == pytest.approx(0.2 * (0.8 - 0.6) / 0.8 * 2)
     note(watching, 1, 1.0, 100)
-    assert watching.watched() == 0
+    assert watching.watched() == pytest.approx(0.2 * 0.02)
     assert Curriculum(CurriculumConfig(watched=0.2), []).watched() == 0
 
 
@@ -87,18 +87,20 @@ def test_a_bot_fades_as_the_goal_is_met_and_comes_back() -> None:
     note(c, 1, 1.0, 9)
     assert c.shares() == pytest.approx((0.1, 0.1, 0.1))  # nine games prove nothing yet
     note(c, 1, 1.0, 1)
-    assert c.shares() == pytest.approx((0.15, 0.0, 0.15))  # the others get its share
+    assert c.shares() == pytest.approx((0.3 / 2.02, 0.3 * 0.02 / 2.02, 0.3 / 2.02))  # the others get its share
     c.rates[1] = 0.6  # a quarter below the goal of 0.8: needed half as much
     assert c.shares() == pytest.approx((0.12, 0.06, 0.12))
     c.rates[1] = 0.4  # half of it
     assert c.shares() == pytest.approx((0.1, 0.1, 0.1))
     c.rates[1] = 0.8
-    assert c.shares()[1] == 0.0
+    assert 0 < c.shares()[1] < 0.003
     other = curriculum()
     for bot in range(3):
         note(other, bot, 0.7, 10)  # an eighth below
     assert other.shares() == pytest.approx((0.025, 0.025, 0.025))  # all fade together
-    note(c, 1, 0.0, 20)
+    for deal in range(20_000):  # by chance it is met again, and wins
+        if Mixture(0.0, c.shares()).draw((3, deal)) == 1:
+            c.note(1, 0.0)
     assert c.shares()[1] == pytest.approx(0.1)
 
 
@@ -116,7 +118,7 @@ def test_win_rates_and_the_goal_are_stated_for_two_players() -> None:
     c = curriculum()
     note(c, 0, 0.4, 10, players=4)  # of four players a share of 0.4 is as much as 0.8 of two
     assert c.rates[0] == pytest.approx(0.8)
-    assert c.shares()[0] == pytest.approx(0.0, abs=1e-9)
+    assert c.shares()[0] < 0.003
     note(c, 1, 0.25, 10, players=4)
     assert c.rates[1] == pytest.approx(0.5)
 

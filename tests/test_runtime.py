@@ -181,18 +181,31 @@ def test_games_that_are_lost_with_a_node_are_played_again(monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("cluster")
-def test_async_takes_what_has_landed() -> None:
-    """Requests beyond `in_flight` are not made; a gathering returns as soon as there is something."""
+def test_async_takes_an_iterations_worth() -> None:
+    """Requests beyond `in_flight` are not made; a gathering returns as many results as there are actors."""
     config = a_config("ray", mode="async", workers=2)
+    config = replace(config, runtime=replace(config.runtime, in_flight=2))
     runtime = RayRuntime(config)
-    for _ in range(3):
-        runtime.request(orders(4), weights(config), None)
-    assert len(runtime._flights) == 2
+    for version in range(3):
+        runtime.request(replace(orders(4), version=version), weights(config), None)
+    assert len(runtime._flights) == 4
     assert runtime.state() == {}
-    found = runtime.gather()
-    assert 1 <= len(found) <= 2
-    assert len(runtime._flights) == 2 - len(found)
+    for left in (2, 0):
+        found = runtime.gather()
+        assert len(found) == 2
+        assert {part.version for part in found} <= {0, 1}
+        assert len(runtime._flights) == left
     runtime.close()
+
+
+def test_actors_that_only_die_are_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    runtime = RayRuntime.__new__(RayRuntime)
+    runtime._deaths = 0
+    for _ in range(20):
+        runtime._note_death(1, RuntimeError("killed by the kernel\nand more"))
+    assert caplog.messages[-1] == "self-play actor 1 died and is replaced: killed by the kernel"
+    with pytest.raises(RuntimeError, match="21 self-play actors have died one after the other; the last: killed"):
+        runtime._note_death(1, RuntimeError("killed"))
 
 
 @pytest.mark.slow

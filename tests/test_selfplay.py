@@ -17,7 +17,7 @@ from muzero.config import Config, GameConfig, LearnerConfig, SearchConfig, SelfP
 from muzero.networks import Network, load_model_config
 from muzero.opponents import BOTS, RIVAL, SELF, Mixture
 from muzero.search import Plan
-from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, last_known, make_worker
+from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, deal_seed, last_known, make_worker
 from muzero.spec import GameSpec
 from muzero.targets import Episode, pack_legal
 
@@ -99,7 +99,7 @@ def test_episodes_are_what_happened(players: int) -> None:
     assert len(played.episodes) >= 16
     assert set(played.opponents) == {SELF, RIVAL, BOTS, 0, 1}
     assert max(len(e) for e in played.episodes) > 64  # the record had to make room
-    table = env.make("skyjo", 1, players, config.game.rules_for_training(), config.seed, auto_reset=False)
+    table = env.make("skyjo", 1, players, config.game.rules_for_training(), deal_seed(config), auto_reset=False)
     bots = [table.bot(name) for name in NAMES]
     for episode, deal, kind, points in zip(played.episodes, worker.ended, played.opponents, played.points, strict=True):
         episode.check()
