@@ -13,12 +13,16 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
+import socket
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from omegaconf import OmegaConf
@@ -108,6 +112,7 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     require(config.workers >= 0, "workers", "0 or more", config.workers)
     require(config.runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", config.runtime)
     require(0 <= config.stop < 1, "stop", "0 up to less than 1", config.stop)
+    require(0 <= config.margin < 0.5, "margin", "0 up to less than 0.5", config.margin)
     require(config.max_replays >= 0, "max_replays", "0 or more", config.max_replays)
     return settled(config)
 
@@ -189,6 +194,8 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int) -> dic
         "game": config.game,
         "players": config.players,
         "rules": config.rules,
+        "weights_a": players.fingerprint(config.a),
+        "weights_b": players.fingerprint(config.b),
         "seed": config.seed,
         "games": n,
         "wins": int(best.sum()),
@@ -220,13 +227,15 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int) -> dic
         out["paired_low"], out["paired_high"] = bootstrap.low, bootstrap.high
         out["pairing_factor"], out["seat_effect"] = reduction.factor, reduction.seat_effect
     if config.stop:
-        test = stats.sequential_test(_by_deal(config, games), fair, config.margin, config.stop)
+        test = _test(config, games)
         out["sequential"] = {"decision": test.decision, "low": test.low, "high": test.high, "p_value": test.p_value}
     return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in out.items()}
 
 
-def _by_deal(config: MatchConfig, games: Games) -> Any:
-    return games.won.reshape(-1, config.players).mean(1)
+def _test(config: MatchConfig, games: Games) -> stats.SequentialTest:
+    """What the test that may stop the match says of the games so far."""
+    by_deal = games.won.reshape(-1, config.players).mean(1)
+    return stats.sequential_test(by_deal, 1 / config.players, config.margin, config.stop)
 
 
 def markdown(r: dict[str, Any]) -> str:
@@ -246,6 +255,12 @@ def markdown(r: dict[str, Any]) -> str:
         rows["paired deals"] = (
             f"interval [{r['paired_low']:.3f}, {r['paired_high']:.3f}], as good as "
             f"{r['pairing_factor']:.2f} x as many unpaired games"
+        )
+    if "sequential" in r:
+        s = r["sequential"]
+        rows["sequential test"] = (
+            f"{s['decision']}; interval [{s['low']:.3f}, {s['high']:.3f}], p {s['p_value']:.2g}: valid whenever the "
+            "match stopped, as the interval, Elo and p above are not"
         )
     lines = [f"`{r['a']}` against `{r['b']}`, {r['game']}", "", "| | |", "|---|---|"]
     return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items())]) + "\n"
@@ -277,6 +292,7 @@ class Progressing:
 
     def __init__(self, config: MatchConfig) -> None:
         kept = {k: v for k, v in asdict(config).items() if k not in _NOT_OF_GAMES}
+        kept["weights"] = [players.fingerprint(config.a), players.fingerprint(config.b)]
         self.key = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
         self.path = Path(config.out).with_suffix(".partial.npz") if config.out else None
         self.players = config.players
@@ -285,16 +301,20 @@ class Progressing:
         """What an earlier process with the same settings has played, at most so many deals: one series, or none."""
         if self.path is None or not self.path.exists():
             return []
-        with np.load(self.path, allow_pickle=False) as saved:
-            if str(saved["key"]) != self.key:
-                return []
-            games = Games(**{f.name: saved[f.name] for f in fields(Games)})
+        try:
+            with np.load(self.path, allow_pickle=False) as saved:
+                if str(saved["key"]) != self.key:
+                    return []
+                games = Games(**{f.name: saved[f.name] for f in fields(Games)})
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            warnings.warn(f"{self.path} cannot be read, the match begins anew: {error}", RuntimeWarning, stacklevel=2)
+            return []
         return [first_games(games, min(len(games), deals * self.players))]
 
     def save(self, games: Games) -> None:
         """Writes everything played so far."""
         if self.path is not None:
-            draft = self.path.with_suffix(".draft.npz")
+            draft = self.path.with_suffix(f".{socket.gethostname()}-{os.getpid()}.draft.npz")
             np.savez(draft, key=np.array(self.key), **vars(games))
             draft.replace(self.path)
 
@@ -328,16 +348,15 @@ def _play_match(config: MatchConfig, quiet: bool, crew: Crew) -> tuple[dict[str,
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[state]}"), disable=quiet) as bar:
         task = bar.add_task("games", total=total, completed=before, state="")
-        for part in crew.play([config.piece(*chunk) for chunk in chunks(config, done)]):
+        left = [] if config.stop and parts and _test(config, parts[0]).decision != "continue" else chunks(config, done)
+        for part in crew.play([config.piece(*chunk) for chunk in left]):
             parts = [joined([*parts, part])]
             store.save(parts[0])
             low, high = parts[0].wilson()
             state = f"win rate {parts[0].win_rate:.3f} [{low:.3f}, {high:.3f}]"
             bar.update(task, completed=len(parts[0]), state=state)
-            if config.stop:
-                deals = _by_deal(config, parts[0])
-                if stats.sequential_test(deals, 1 / config.players, config.margin, config.stop).decision != "continue":
-                    break
+            if config.stop and _test(config, parts[0]).decision != "continue":
+                break
     games = parts[0]
     return report(config, games, time.perf_counter() - started, len(games) - before), games
 

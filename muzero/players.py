@@ -17,6 +17,7 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -88,6 +89,20 @@ def pinned(text: str) -> str:
     if not (Path(player.what) / checkpoint.CHECKPOINTS).is_dir():
         return text
     return f"{text},iteration={_weights(player).agent['iteration']}"
+
+
+def fingerprint(text: str) -> str | None:
+    """Of the weights that the agent plays with; None if it has none."""
+    player = parse(text)
+    if player.kind == "simulator" and "network" in player.options:
+        player = parse(f"policy:{player.options['network']}")
+    if player.kind not in ("checkpoint", "policy"):
+        return None
+    found = _weights(player)
+    digest = hashlib.sha256()
+    for name, tensor in sorted((found.ema or found.weights).items()):
+        digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1, threads: int = 1) -> Agent:

@@ -24,6 +24,7 @@ from muzero import checkpoint, stats
 from muzero.config import require
 from muzero.crew import make_crew
 from muzero.match import MatchConfig, settled
+from muzero.players import fingerprint
 from muzero.series import play_all
 
 Row = dict[str, Any]
@@ -149,7 +150,8 @@ def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> l
         path = parts / f"{meeting.name}.json"
         games = -(-options.games // meeting.players) * meeting.players
         known = json.loads(path.read_text()) if path.exists() else {}
-        wanted = {"a": meeting.a, "b": meeting.b, "seed": options.seed, "games": games}
+        wanted: Row = {"a": meeting.a, "b": meeting.b, "seed": options.seed, "games": games}
+        wanted |= {f"weights_{side}": fingerprint(wanted[side]) for side in "ab"}  # a run may have been trained anew
         if all(known.get(key) == value for key, value in wanted.items()):
             rows[meeting.name] = known
             continue
@@ -174,7 +176,8 @@ def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> l
 
 def read_parts(out: Path) -> list[Row]:
     """Every match in DIR/parts."""
-    rows = [json.loads(path.read_text()) for path in sorted((out / "parts").glob("*.json"))]
+    whole = [path for path in sorted((out / "parts").glob("*.json")) if not path.name.startswith(".")]
+    rows = [json.loads(path.read_text()) for path in whole]
     require(bool(rows), str(out / "parts"), "at least one match", "none")
     return rows
 
@@ -270,8 +273,8 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _draft(path: Path) -> Path:
-    """A name that no other job uses, on whatever machine."""
-    return path.with_name(f".{path.stem}.{socket.gethostname()}-{os.getpid()}{path.suffix}")
+    """A name that no other job uses, on whatever machine, and that nobody takes for a result."""
+    return path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.draft")
 
 
 def write_study(out: Path, name: str, result: Row, page: str, figure: Figure) -> None:
@@ -281,7 +284,7 @@ def write_study(out: Path, name: str, result: Row, page: str, figure: Figure) ->
     write_whole(out / f"{name}.md", page)
     plot = out / f"{name}.png"
     draft = _draft(plot)
-    figure.savefig(draft, dpi=120)
+    figure.savefig(draft, dpi=120, format="png")
     draft.replace(plot)
     print(page)
     print(f"{name}.json, {name}.md and {name}.png are in {out}")

@@ -43,7 +43,8 @@ HELP = {
     "bot_games": "per run, checkpoint and bot",
     "ablation_games": "per run and ablation",
     "probe_games": "per run",
-    "overrides": "further settings of python -m muzero.train, such as overrides=[model=small,learner.lr=1e-3]",
+    "overrides": "further settings of python -m muzero.train, such as overrides=[model=small,learner.lr=1e-3]; they "
+    "come after those that a preset needs for a study",
     "workers": "processes of an evaluation; 0 for one per core of the machine",
     "at_once": "jobs at the same time with submit=local",
 }
@@ -59,6 +60,8 @@ def read_arguments(arguments: Sequence[str]) -> tuple[str, StudyConfig]:
     try:
         given = OmegaConf.from_dotlist(words)
         suited = DEFAULTS.get(given.get("preset", StudyConfig.preset), {})
+        if "overrides" in given:
+            given["overrides"] = [*suited.get("overrides", ()), *given["overrides"]]
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(StudyConfig), suited, given))
     except OmegaConfBaseException as error:
         raise ValueError(f"{str(error).splitlines()[0]}; keys are {', '.join(HELP)}") from None

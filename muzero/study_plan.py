@@ -62,7 +62,10 @@ class StudyConfig:
 
 # Other defaults that suit a preset.
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "cpu": {"overrides": ["train.minutes=0", "train.iterations=600"]},  # so that there are iterations to match
+    # So that there are iterations to match.
+    "cpu": {"overrides": ["train.minutes=0", "train.iterations=240", "train.keep_every=40"]},
+    # Those of the published tables.
+    "paper": {"iterations": [125, 250, 500, 750, 1000, 2000], "overrides": ["train.keep_every=25"]},
     "smoke": {
         "seeds": [0, 1],
         "games": 4,

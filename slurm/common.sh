@@ -39,7 +39,9 @@ pick() {
 # Environment of everything that runs in a job.
 prepare() {
   local module
+  set +u # many module systems use what is not set
   for module in $MODULES; do module load "$module"; done
+  set -u
   export WANDB_MODE
   export OMP_NUM_THREADS="${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}}"
   export SRUN_CPUS_PER_TASK="${SLURM_CPUS_PER_TASK:-1}" # srun does not take it over from sbatch any more
@@ -57,18 +59,17 @@ wandb_setting() {
 
 # Runs Python as a step of this job, with the options for srun in STEP_OPTIONS, and returns its exit code.
 #
-# Before the time limit SLURM sends SIGUSR1 to this shell (--signal=B:USR1@...), which passes it on; a preempted job's
-# steps are sent SIGTERM. The trainer answers either by saving and exit code 75, other programs end. In both cases the
-# job goes back to the queue, and finds what is there when it runs again.
+# Before the time limit SLURM sends SIGUSR1 to this shell (--signal=B:USR1@...), which passes it on; of a preempted or
+# cancelled job the steps are sent SIGTERM, and this shell too. srun would answer SIGTERM by killing its step at once, so
+# it is passed SIGUSR1 instead. The trainer answers either by saving and exit code 75, other programs end. In both cases
+# the job goes back to the queue, and finds what is there when it runs again.
 python_step() {
   local code child interrupted=""
   prepare
   srun --ntasks=1 --nodes=1 "${STEP_OPTIONS[@]}" "${IN_CONTAINER[@]}" "$VENV/bin/python" "$@" &
   child=$!
   # shellcheck disable=SC2064 # the child of now
-  trap "interrupted=yes; kill -USR1 $child 2>/dev/null" USR1
-  # shellcheck disable=SC2064
-  trap "interrupted=yes; kill -TERM $child 2>/dev/null" TERM
+  trap "interrupted=yes; kill -USR1 $child 2>/dev/null" USR1 TERM
   while true; do
     interrupted="" code=0
     wait "$child" || code=$?

@@ -42,4 +42,5 @@
 : "${RAY_WORKERS:=}" # self-play actors; empty: one per core of all nodes, but one that is the learner's
 : "${RAY_PORT:=}"    # of the head; empty: made from the job's number
 : "${RAY_TEMP:=}"    # for sockets and logs, a short path on a local disk; empty: /tmp/ray-JOB
+: "${RAY_MIN_NODES:=}" # that Ray must run on when the training begins; empty: all
 : "${RAY_ADDRESSES:=}" # of the nodes, in their order, if Ray should not use those that SLURM knows

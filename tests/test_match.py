@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -123,6 +124,47 @@ def test_a_match_stops_when_it_is_sure() -> None:
     result, games = play_match(replace(BOTS, games=4000, stop=0.05), quiet=True)
     assert result["sequential"]["decision"] == "higher"
     assert len(games) < 400
+
+
+def test_a_match_that_has_stopped_stays_as_it_is(tmp_path: Path) -> None:
+    config = replace(BOTS, games=4000, stop=0.05, out=str(tmp_path / "match.json"))
+    result, games = play_match(config, quiet=True)
+    again, same = play_match(config, quiet=True)
+    assert len(same) == len(games)
+    assert again["sequential"] == result["sequential"]
+    assert "| sequential test | higher; interval [0." in markdown(result)
+
+
+def test_other_weights_are_another_match(run: Path, tmp_path: Path) -> None:
+    """In the same place: a run may have been trained anew."""
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    agent = f"policy:{copy},iteration=7"
+    before = players.fingerprint(agent)
+    assert (
+        before == players.fingerprint(f"policy:{run},iteration=7") == players.fingerprint(f"simulator:8,network={run}")
+    )
+    config = read_arguments([f"a={agent}", "b=bot:naive", "games=4", "workers=1", f"out={tmp_path / 'match.json'}"])
+    result, _ = play_match(config, quiet=True)
+    assert (result["weights_a"], result["weights_b"]) == (before, None)
+    found = checkpoint.load_weights(copy)
+    weights = {name: tensor + 1 for name, tensor in found.weights.items()}
+    shutil.rmtree(copy)
+    agent_of = {key: value for key, value in found.agent.items() if key not in ("format", "iteration")}
+    checkpoint.save(copy, 7, tensors={"weights": weights}, arrays={}, state={}, agent=agent_of)
+    fresh, _ = play_match(config, quiet=True)
+    assert fresh["weights_a"] == players.fingerprint(agent) != before
+    assert fresh["seconds_per_game"] is not None
+
+
+def test_a_damaged_record_of_games_is_not_used(tmp_path: Path) -> None:
+    config = replace(BOTS, games=20, out=str(tmp_path / "match.json"))
+    _, games = play_match(config, quiet=True)
+    kept = tmp_path / "match.partial.npz"
+    kept.write_bytes(kept.read_bytes()[:100])
+    with pytest.warns(RuntimeWarning, match=r"match.partial.npz cannot be read, the match begins anew"):
+        _, again = play_match(config, quiet=True)
+    assert (again.scores == games.scores).all()
 
 
 def test_an_interrupted_match_goes_on(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         for variant in ("baseline", "belief", "ego_only", "heads_only")
         for seed in (0, 1)
     }
-    return {**found, "three": make_run(home / "three", "belief", players=3)}
+    others = {name: make_run(home / name, "belief", players=count) for name, count in (("three", 3), ("eight", 8))}
+    return found | others
 
 
 def run(name: str, out: Path, *arguments: Any) -> dict[str, Any]:
@@ -135,6 +136,9 @@ def test_head_to_head_in_parts(runs: dict[str, Path], tmp_path: Path, capsys: py
     parts = sorted((tmp_path / "whole" / "parts").glob("*.json"))
     assert len(parts) == 4
 
+    (tmp_path / "array" / "parts").mkdir(parents=True)
+    (tmp_path / "array" / "parts" / ".what-another-job-is-writing.json").write_text("{")
+    studies._draft(tmp_path / "array" / "parts" / "x.json").write_text("{")
     for iteration in (4, 2):
         one = run("head_to_head", tmp_path / "array", *pairs, "--iterations", iteration)
     assert [row["iteration"] for row in one["rows"]] == [2, 4], "with what the other job has left"
@@ -207,8 +211,8 @@ def test_training_ablation(runs: dict[str, Path], tmp_path: Path) -> None:
 
 
 def test_players(runs: dict[str, Path], tmp_path: Path) -> None:
-    found = run("players", tmp_path, "--runs", runs["three"], runs["belief0"], *ONE)
-    assert [(row["players"], row["games"]) for row in found["rows"]] == [(2, 8), (3, 12)], "whole deals"
+    found = run("players", tmp_path, "--runs", runs["three"], runs["eight"], runs["belief0"], *ONE)
+    assert [(row["players"], row["games"]) for row in found["rows"]] == [(2, 8), (3, 12), (8, 16)], "whole deals"
     assert found["rows"][1]["fair_share"] == pytest.approx(1 / 3)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from muzero import checkpoint, study, study_local, study_slurm
-from muzero.study_plan import Job, Stage, StudyConfig, finished, make_plan
+from muzero.study_plan import Job, Stage, StudyConfig, finished, make_plan, settle_iterations
 from muzero.study_records import Records
 
 SLURM = study.ROOT / "slurm"
@@ -86,6 +86,17 @@ def test_matched_checkpoints(arguments: tuple[str, ...], iterations: list[str], 
     (bots,) = plan["bots"].jobs
     start = bots.command.index("--iterations") + 1
     assert list(bots.command[start : start + len(iterations) + 1]) == [*iterations, "--out"]
+
+
+def test_what_presets_need_for_a_study_stays_unless_it_is_overridden() -> None:
+    _, config = study.read_arguments(["plan", "preset=cpu", "overrides=[learner.batch=64]"])
+    trained = study.training(config)["belief"]
+    assert (trained.train.minutes, trained.train.iterations, trained.learner.batch) == (0, 240, 64)
+    _, config = study.read_arguments(["plan", "preset=cpu", "overrides=[train.iterations=80]"])
+    assert settle_iterations(config, study.training(config)["belief"]) == [40, 80]
+    _, config = study.read_arguments(["plan", "preset=paper"])
+    found = settle_iterations(config, study.training(config)["belief"])
+    assert set(found) > {125, 250, 500, 750, 1000}, "those of the published tables"
 
 
 def test_several_variants_are_each_compared_with_the_first(tmp_path: Path) -> None:
@@ -338,8 +349,8 @@ def test_a_task_is_requeued_without_its_array(stand: Stand) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM])
 def test_the_batch_shell_passes_signals_on(number: signal.Signals, stand: Stand) -> None:
-    """And waits until what it has asked to stop has saved."""
-    saving = f'trap "sleep 0.3; echo {number.name[3:]} >{stand.home}/got; exit 75" {number.name[3:]}'
+    """And waits until what it has asked to stop has saved; never as SIGTERM, at which srun kills its step."""
+    saving = f'trap "sleep 0.3; echo USR1 >{stand.home}/got; exit 75" USR1'
     stand.program("python", f"{saving}; touch {stand.home}/up; for i in {{1..600}}; do sleep 0.1; done")
     shell = subprocess.Popen(["bash", str(SLURM / "train.sbatch")], env=stand.environment())
     end = time.monotonic() + 60
@@ -348,7 +359,7 @@ def test_the_batch_shell_passes_signals_on(number: signal.Signals, stand: Stand)
         time.sleep(0.02)
     shell.send_signal(number)
     assert shell.wait(60) == 75
-    assert (stand.home / "got").read_text() == f"{number.name[3:]}\n"
+    assert (stand.home / "got").read_text() == "USR1\n"
     assert stand.requeued
 
 
