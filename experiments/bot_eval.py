@@ -129,7 +129,7 @@ def markdown(result: Row, command: str) -> str:
 
 
 def plot(result: Row) -> Figure:
-    """Figure 5: a line per run, a colour per variant, Wilson bands."""
+    """Figure 5: a line per run, a colour per variant, 95 % bands by deals."""
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     names = list(result["table"])
@@ -146,9 +146,8 @@ def plot(result: Row) -> Figure:
             markersize=3,
             label=variant if variant not in seen else None,
         )
-        axes.fill_between(
-            x, [p["wilson_low"] for p in points], [p["wilson_high"] for p in points], color=color, alpha=0.15
-        )
+        low, high = zip(*map(studies.interval, points), strict=True)
+        axes.fill_between(x, low, high, color=color, alpha=0.15)
         seen.add(variant)
     for fair in {point["fair_share"] for point in result["checkpoints"]}:
         axes.axhline(fair, color="gray", linestyle="--", linewidth=1)

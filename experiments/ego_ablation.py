@@ -65,7 +65,7 @@ def markdown(result: Row, command: str) -> str:
     """The study as a page."""
     lines = ["# Ego conditioning switched off at inference", "", f"    {command}", ""]
     lines += [
-        "Win rates are of the intact network, with 95 % Wilson intervals; the LayerNorm stays in all ablations.",
+        "Win rates are of the intact network, with 95 % intervals by deals; the LayerNorm stays in all ablations.",
         "",
     ]
     titles = ["run", "iteration", "ablation", "games", "intact won", "ablated won", "drawn", "win rate", "Elo", "p"]

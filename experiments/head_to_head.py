@@ -87,7 +87,7 @@ def crossover(lines: Sequence[Row]) -> list[Row]:
         if down * up < 0 or (up == 0 and down != 0):
             share = down / (down - up)
             place = before["iteration"] + share * (after["iteration"] - before["iteration"])
-            sure = all(not line["wilson_low"] <= fair <= line["wilson_high"] for line in (before, after))
+            sure = all(not studies.interval(line)[0] <= fair <= studies.interval(line)[1] for line in (before, after))
             ends = {"between": [before["iteration"], after["iteration"]], "interpolated": round(place, 1)}
             found.append({**ends, "upwards": up > down, "sure": sure})
     return found
@@ -99,9 +99,9 @@ def markdown(result: Row, command: str) -> str:
     how = f"{result['simulations']} simulations" if result["simulations"] else "simulations as in training"
     lines = [f"# Head to head: {a} against {b}", "", f"    {command}", ""]
     lines += [
-        f"Every deal twice with the seats swapped, greedy search, {how}. Wilson intervals are about these networks,"
+        f"Every deal twice with the seats swapped, greedy search, {how}. Intervals of win rates (95 %, by deals) are"
     ]
-    lines += ["the mean over pairs (Student's interval) about new seeds.", ""]
+    lines += ["about these networks, the mean over pairs (Student's interval) about new seeds.", ""]
     titles = [
         "iteration",
         "pairs",
@@ -141,12 +141,12 @@ def markdown(result: Row, command: str) -> str:
 
 
 def plot(result: Row) -> Figure:
-    """Figure 6: pooled win rates with Wilson intervals, and every pair."""
+    """Figure 6: pooled win rates with intervals, and every pair."""
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     rows: list[dict[str, Any]] = result["rows"]
     x, y = [row["iteration"] for row in rows], [row["win_rate"] for row in rows]
-    axes.errorbar(x, y, yerr=studies.error_bars(rows), marker="o", capsize=3, label="all pairs, 95 % Wilson")
+    axes.errorbar(x, y, yerr=studies.error_bars(rows), marker="o", capsize=3, label="all pairs, 95 % by deals")
     for number, pair in enumerate(sorted({tuple(match["pair"]) for match in result["matches"]})):
         found = sorted((m["iteration"], m["win_rate"]) for m in result["matches"] if tuple(m["pair"]) == pair)
         axes.plot(

@@ -50,7 +50,7 @@ def markdown(result: Row, command: str) -> str:
     """The study as a page."""
     lines = ["# More than two players", "", f"    {command}", ""]
     lines += [
-        "One agent against n - 1 bots of a kind, in every seat of every deal. Win rates have 95 % Wilson intervals,"
+        "One agent against n - 1 bots of a kind, in every seat of every deal. Win rates have 95 % intervals by deals,"
     ]
     lines += ["means over runs Student's.", ""]
     titles = ["players", "variant", "games", "win rate", "fair share", "times fair", "mean over runs"]
@@ -95,7 +95,7 @@ def plot(result: Row) -> Figure:
         reach = studies.error_bars(rows, seats)
         axes.errorbar(x, rates, yerr=reach, marker="o", capsize=3, label=variant)
     axes.axhline(1, color="gray", linestyle="--", linewidth=1)
-    axes.set(xlabel="players", ylabel="win rate / fair share", title="One agent against n - 1 bots, 95 % Wilson")
+    axes.set(xlabel="players", ylabel="win rate / fair share", title="One agent against n - 1 bots, 95 % by deals")
     axes.set_xticks(sorted({row["players"] for row in result["rows"]}))
     axes.set_ylim(bottom=0)
     axes.legend()

@@ -62,7 +62,7 @@ def markdown(result: Row, command: str) -> str:
     """The study as a page."""
     lines = ["# Which part of belief awareness helps", "", f"    {command}", ""]
     lines += [
-        f"Iteration {result['iteration']}. Wilson intervals and Elo are about these networks, the mean over pairs of"
+        f"Iteration {result['iteration']}. Intervals by deals and Elo are about these networks, the mean over pairs of"
     ]
     lines += ["runs (Student's interval) about new seeds.", ""]
     ratings = [

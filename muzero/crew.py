@@ -6,6 +6,8 @@ built, so that one crew can play many matches.
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -22,6 +24,7 @@ from muzero.config import cores, require
 from muzero.evaluate import Games, Recorder, paired_games
 
 RUNTIMES = ("local", "ray")
+_log = logging.getLogger(__name__)
 _AGENTS_KEPT = 4  # per process; each has an arena of hidden states
 
 
@@ -75,7 +78,13 @@ def play_piece(piece: Piece, threads: int = 1) -> Games:
 
 
 class Crew(Protocol):
-    """Plays pieces."""
+    """Plays pieces.
+
+    Attributes:
+      failures: games that had to be played again because who played them died.
+    """
+
+    failures: int
 
     def play(self, work: Sequence[Piece]) -> Iterator[Games]:
         """The games of each piece, in order; not all are started at once, so that a match can stop early."""
@@ -90,7 +99,7 @@ class Alone:
     """This process."""
 
     def __init__(self, threads: int = 1) -> None:
-        self.threads = threads
+        self.threads, self.failures = threads, 0
 
     def play(self, work: Sequence[Piece]) -> Iterator[Games]:
         """See `Crew`."""
@@ -105,35 +114,58 @@ class Processes:
     """Processes of this machine."""
 
     def __init__(self, count: int) -> None:
-        self.count = count
-        self._pool = ProcessPoolExecutor(count, get_context("spawn"))
+        self.count, self.failures = count, 0
+        self._pool = self._start()
+
+    def _start(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self.count, get_context("spawn"))
 
     def play(self, work: Sequence[Piece]) -> Iterator[Games]:
-        """See `Crew`."""
-        waiting: list[Future[Games]] = []
+        """See `Crew`. Pieces of a process that dies are played again, once."""
+        left, waiting, died_at = deque(work), deque[tuple[Piece, Future[Games]]](), None
         try:
-            yield from _in_order(
-                work, self.count + 1, waiting, lambda piece: self._pool.submit(play_piece, piece), Future.result
-            )
-        except BrokenProcessPool:
-            raise RuntimeError("a process that played games has died (out of memory?)") from None
+            while left or waiting:
+                try:
+                    while left and len(waiting) <= self.count:
+                        waiting.append((left[0], self._pool.submit(play_piece, left[0])))
+                        left.popleft()
+                    games = waiting[0][1].result()
+                except BrokenProcessPool:
+                    piece = waiting[0][0] if waiting else left[0]
+                    deals = f"deals {piece.first} to {piece.first + piece.deals - 1}"
+                    if piece == died_at:
+                        raise RuntimeError(f"a process that played {deals} has died, twice (out of memory?)") from None
+                    _log.warning("a process that played games has died; %s and later ones are played again", deals)
+                    died_at, self._pool = piece, self._start()
+                    waiting = deque((p, f if _is_good(f) else self._again(p)) for p, f in waiting)
+                    continue
+                waiting.popleft()
+                yield games
         finally:
-            for future in waiting:
+            for _, future in waiting:
                 future.cancel()
+
+    def _again(self, piece: Piece) -> Future[Games]:
+        self.failures += piece.deals * piece.players
+        return self._pool.submit(play_piece, piece)
 
     def close(self) -> None:
         """See `Crew`."""
         self._pool.shutdown(cancel_futures=True)
 
 
+def _is_good(future: Future[Games]) -> bool:
+    return future.done() and future.exception() is None
+
+
 class Ray:
-    """Ray tasks, one core each, and a share of a GPU if there are any."""
+    """Ray tasks, one core each, and a share of a GPU if there are any. Ray itself plays again what a death has cost."""
 
     def __init__(self, count: int, address: str = "") -> None:
         """`count` tasks at a time; 0 for one per core, of the cluster if there is an address."""
         import ray
 
-        self._ray, self._started_here = ray, not ray.is_initialized()
+        self._ray, self._started_here, self.failures = ray, not ray.is_initialized(), 0
         if self._started_here:
             settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
             if address:

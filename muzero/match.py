@@ -182,8 +182,9 @@ def unrecorded(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
 # ---- results -----------------------------------------------------------------------------------------------------
 
 
-def report(config: MatchConfig, games: Games, seconds: float, fresh: int) -> dict[str, Any]:
-    """The figures of a match, of which `fresh` games have just been played in so many seconds."""
+def report(config: MatchConfig, games: Games, seconds: float, fresh: int, failures: int = 0) -> dict[str, Any]:
+    """The figures of a match, of which `fresh` games have just been played in so many seconds, `failures` of them again
+    because who played them had died."""
     n, points, fair = len(games), float(games.won.sum()), 1 / config.players
     best = games.won == 1
     interval = stats.wilson(points, n)
@@ -202,6 +203,7 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int) -> dic
         "draws": int(((games.won > 0) & ~best).sum()),
         "losses": int((games.won == 0).sum()),
         "truncated": int(games.truncated.sum()),
+        "failures": failures,
         "points": points,
         "win_rate": games.win_rate,
         "fair_share": fair,
@@ -221,11 +223,13 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int) -> dic
     names = env.make(config.game, 1, config.players, config.rules).stat_names
     turns = games.stats[:, names.index("turns")] if "turns" in names else games.decisions
     out["mean_turns"] = float(turns.mean())
-    if config.players == 2 and n >= 4:
-        reduction = stats.variance_reduction(games.won)
-        bootstrap = stats.paired_bootstrap(games.won)
+    if n >= 2 * config.players:
+        bootstrap = stats.paired_bootstrap(games.won, per_deal=config.players)
         out["paired_low"], out["paired_high"] = bootstrap.low, bootstrap.high
+    if config.players == 2 and n >= 4:
+        reduction, deals = stats.variance_reduction(games.won), stats.mcnemar_deals(games.won)
         out["pairing_factor"], out["seat_effect"] = reduction.factor, reduction.seat_effect
+        out["mcnemar"] = {"better": deals.better, "worse": deals.worse, "tied": deals.tied, "p_value": deals.p_value}
     if config.stop:
         test = _test(config, games)
         out["sequential"] = {"decision": test.decision, "low": test.low, "high": test.high, "p_value": test.p_value}
@@ -241,9 +245,10 @@ def _test(config: MatchConfig, games: Games) -> stats.SequentialTest:
 def markdown(r: dict[str, Any]) -> str:
     """The table for people."""
     elo = f"{r['elo']:+.0f} [{_signed(r['elo_low'])}, {_signed(r['elo_high'])}]" if r.get("elo") is not None else "-"
+    again = f", {r['failures']} played again after a death" if r["failures"] else ""
     rows = {
         "games": f"{r['games']}, {r['players']} players, seed {r['seed']}",
-        "won / drawn / lost": f"{r['wins']} / {r['draws']} / {r['losses']} ({r['truncated']} cut off)",
+        "won / drawn / lost": f"{r['wins']} / {r['draws']} / {r['losses']} ({r['truncated']} cut off{again})",
         "win rate": f"{r['win_rate']:.3f} [{r['wilson_low']:.3f}, {r['wilson_high']:.3f}], fair {r['fair_share']:.3f}",
         "Elo difference": elo,
         "p (two-sided)": f"{r['p_value']:.2g}",
@@ -251,11 +256,13 @@ def markdown(r: dict[str, Any]) -> str:
         "mean turns, decisions": f"{r['mean_turns']:.1f}, {r['mean_decisions']:.1f}",
         "seconds per game": "-" if r["seconds_per_game"] is None else f"{r['seconds_per_game']:.3g}",
     }
-    if "pairing_factor" in r and r["pairing_factor"] is not None:
-        rows["paired deals"] = (
-            f"interval [{r['paired_low']:.3f}, {r['paired_high']:.3f}], as good as "
-            f"{r['pairing_factor']:.2f} x as many unpaired games"
-        )
+    if "paired_low" in r:
+        rows["by deals"] = f"win rate within [{r['paired_low']:.3f}, {r['paired_high']:.3f}]"
+        if r.get("pairing_factor") is not None:
+            rows["by deals"] += f", as good as {r['pairing_factor']:.2f} x as many unpaired games"
+    if "mcnemar" in r:
+        m = r["mcnemar"]
+        rows["deals to a / even / to b"] = f"{m['better']} / {m['tied']} / {m['worse']}, p {m['p_value']:.2g} (McNemar)"
     if "sequential" in r:
         s = r["sequential"]
         rows["sequential test"] = (
@@ -336,7 +343,7 @@ def play_match(config: MatchConfig, quiet: bool = False, crew: Crew | None = Non
 
 
 def _play_match(config: MatchConfig, quiet: bool, crew: Crew) -> tuple[dict[str, Any], Games]:
-    started = time.perf_counter()
+    started, failed = time.perf_counter(), crew.failures
     store = Progressing(config)
     if store.path is not None:
         store.path.parent.mkdir(parents=True, exist_ok=True)
@@ -358,7 +365,8 @@ def _play_match(config: MatchConfig, quiet: bool, crew: Crew) -> tuple[dict[str,
             if config.stop and _test(config, parts[0]).decision != "continue":
                 break
     games = parts[0]
-    return report(config, games, time.perf_counter() - started, len(games) - before), games
+    seconds, fresh, failures = time.perf_counter() - started, len(games) - before, crew.failures - failed
+    return report(config, games, seconds, fresh, failures), games
 
 
 def write(out: Path, config: MatchConfig, result: dict[str, Any], games: Games) -> None:
@@ -388,6 +396,10 @@ def main() -> None:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except RuntimeError as error:
+        kept = "; what was played is kept, the same command goes on" if config.out else ""
+        print(f"error: {error}{kept}", file=sys.stderr)
+        sys.exit(1)
     print(markdown(result))
     if config.out:
         out = Path(config.out)

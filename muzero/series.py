@@ -24,10 +24,11 @@ def play_all(
     """
     work: list[tuple[int, Piece]] = []
     played: list[list[Games]] = []
+    stores = [Progressing(config) for config in configs]
     for index, config in enumerate(configs):
         if config.out:
             Path(config.out).parent.mkdir(parents=True, exist_ok=True)
-        played.append(Progressing(config).load(config.deals))
+        played.append(stores[index].load(config.deals))
         done = len(played[index][0]) // config.players if played[index] else 0
         work += [(index, config.piece(*chunk)) for chunk in chunks(config, done)]
     left = [sum(number == index for number, _ in work) for index in range(len(configs))]
@@ -37,12 +38,13 @@ def play_all(
         results = crew.play([piece for _, piece in work])
         for index, config in enumerate(configs):
             bar.update(task, description=f"{index + 1}/{len(configs)} {config.a} - {config.b}")
-            started, before = time.perf_counter(), sum(map(len, played[index]))
+            started, before, failed = time.perf_counter(), sum(map(len, played[index])), crew.failures
             for _ in range(left[index]):
                 part = next(results)
                 played[index] = [joined([*played[index], part])]
-                Progressing(config).save(played[index][0])
+                stores[index].save(played[index][0])
                 bar.advance(task, len(part))
             (games,) = played[index]
-            yield config, report(config, games, time.perf_counter() - started, len(games) - before), games
+            seconds, fresh, failures = time.perf_counter() - started, len(games) - before, crew.failures - failed
+            yield config, report(config, games, seconds, fresh, failures), games
             played[index] = []

@@ -217,22 +217,24 @@ class VarianceReduction:
     seat_effect: float
 
 
-def deals_of(games: ArrayLike) -> Floats:
-    """Games [2 D], the two of a deal next to each other, by deal and seat, [D, 2]."""
+def deals_of(games: ArrayLike, per_deal: int = 2) -> Floats:
+    """Games [n D], the n of a deal next to each other, by deal and seat, [D, n]."""
     array = _vector("games", games)
-    require(len(array) % 2 == 0, "games", "two per deal, an even number", len(array))
-    return array.reshape(-1, 2)
+    require(len(array) % per_deal == 0, "games", f"{per_deal} per deal, a multiple of that", len(array))
+    return array.reshape(-1, per_deal)
 
 
-def paired_bootstrap(games: ArrayLike, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Interval:
-    """Mean per game and its percentile bootstrap interval, resampling deals.
+def paired_bootstrap(
+    games: ArrayLike, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0, per_deal: int = 2
+) -> Interval:
+    """Mean per game and its percentile bootstrap interval, resampling deals, each of which has `per_deal` games.
 
     `games` may be any number per game: points, score differences, or the difference of two agents' results against
     the same opponent in the same deals. Deals of equal value are exchangeable, so a resample is drawn as multinomial
     counts of the distinct values: the bootstrap itself, not an approximation, at the cost of the number of
     distinct values instead of that of deals.
     """
-    means = deals_of(games).mean(1)
+    means = deals_of(games, per_deal).mean(1)
     _inside_unit("confidence", confidence)
     _count("resamples", resamples, 1)
     values, counts = np.unique(means, return_counts=True)

@@ -165,9 +165,10 @@ def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> l
     crew = make_crew(agents, options.workers, options.runtime, options.address)
     try:
         names = iter(configs)
-        for config, result, _ in play_all(list(configs.values()), crew):
+        for config, result, games in play_all(list(configs.values()), crew):
             name = next(names)
-            rows[name] = {**labels[name], **result}
+            by_deal = games.won.reshape(-1, config.players).mean(1).round(6).tolist()
+            rows[name] = {**labels[name], **result, "by_deal": by_deal}
             write_whole(Path(config.out), json.dumps(rows[name], indent=1) + "\n")
     finally:
         crew.close()
@@ -192,6 +193,10 @@ def pooled(rows: Sequence[Row]) -> Row:
     interval = stats.wilson(total["points"], total["games"])
     total |= {"win_rate": interval.estimate, "wilson_low": interval.low, "wilson_high": interval.high}
     total |= {"fair_share": fair, "p_value": stats.binomial_test(total["points"], total["games"], fair).p_value}
+    by_deal = [row.get("by_deal", ()) for row in rows]
+    if min(map(len, by_deal)) == max(map(len, by_deal)) >= 2:  # the same deals in all matches
+        deals = stats.paired_bootstrap(np.mean(by_deal, 0), per_deal=1)
+        total |= {"paired_low": deals.low, "paired_high": deals.high}
     if fair == 0.5:
         rating = stats.elo(total["points"], total["games"])
         bounds = {"elo": rating.estimate, "elo_low": rating.low, "elo_high": rating.high}
@@ -220,16 +225,24 @@ def over_pairs(rows: Sequence[Row]) -> Row:
 # ---- text and files --------------------------------------------------------------------------------------------------
 
 
+def interval(row: Row) -> tuple[float, float]:
+    """95 % interval of a win rate: by deals, which is right whatever hangs together within one; Wilson's if there is no
+    other."""
+    kind = "paired" if "paired_low" in row else "wilson"
+    return row[f"{kind}_low"], row[f"{kind}_high"]
+
+
 def rate(row: Row) -> str:
-    """A win rate with its Wilson interval."""
-    return f"{row['win_rate']:.3f} [{row['wilson_low']:.3f}, {row['wilson_high']:.3f}]"
+    """A win rate with its interval."""
+    low, high = interval(row)
+    return f"{row['win_rate']:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def error_bars(rows: Sequence[Row], scale: Sequence[float] | None = None) -> list[list[float]]:
-    """How far the Wilson intervals reach below and above win rates, for matplotlib; each row times its scale."""
+    """How far the intervals reach below and above win rates, for matplotlib; each row times its scale."""
     factors = scale or [1.0] * len(rows)
-    below = [(row["win_rate"] - row["wilson_low"]) * factor for row, factor in zip(rows, factors, strict=True)]
-    above = [(row["wilson_high"] - row["win_rate"]) * factor for row, factor in zip(rows, factors, strict=True)]
+    below = [(row["win_rate"] - interval(row)[0]) * factor for row, factor in zip(rows, factors, strict=True)]
+    above = [(interval(row)[1] - row["win_rate"]) * factor for row, factor in zip(rows, factors, strict=True)]
     return [below, above]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,9 @@ from env.replay import Replay, verify
 from muzero import checkpoint, players
 from muzero.agents import Bot, Policy, Searcher, Simulator
 from muzero.config import SearchConfig
-from muzero.match import MatchConfig, chunks, markdown, play_match, read_arguments, usage
+from muzero.crew import Piece, Processes, play_piece
+from muzero.evaluate import Games
+from muzero.match import MatchConfig, chunks, markdown, play_match, read_arguments, settled, usage
 from muzero.networks import Network, load_model_config
 from muzero.spec import GameSpec
 
@@ -90,6 +93,14 @@ def test_a_network_plays_its_own_game_only(run: Path) -> None:
 BOTS = MatchConfig(a="bot:greedy", b="bot:naive", games=60, game="skyjo", players=2, batch=20, workers=1)
 
 
+def test_deals_are_counted_by_who_made_more_of_them() -> None:
+    result, games = play_match(BOTS, quiet=True)
+    totals = games.won.reshape(-1, 2).sum(1)
+    found = [result["mcnemar"][name] for name in ("better", "tied", "worse")]
+    assert found == [(totals > 1).sum(), (totals == 1).sum(), (totals < 1).sum()]
+    assert f"| deals to a / even / to b | {found[0]} / {found[1]} / {found[2]}, p " in markdown(result)
+
+
 def test_figures_add_up() -> None:
     result, games = play_match(BOTS, quiet=True)
     assert result["games"] == len(games) == 60 == result["wins"] + result["draws"] + result["losses"]
@@ -117,6 +128,7 @@ def test_three_players_and_a_fair_share() -> None:
     assert result["games"] == 33, "whole deals"
     assert result["win_rate"] == pytest.approx(1 / 3), "a player against itself, in every seat of the same deals"
     assert result["elo"] is None
+    assert (result["paired_low"], result["paired_high"]) == pytest.approx((1 / 3, 1 / 3))
     assert games.seats.tolist() == [0, 1, 2] * 11
 
 
@@ -155,6 +167,29 @@ def test_other_weights_are_another_match(run: Path, tmp_path: Path) -> None:
     fresh, _ = play_match(config, quiet=True)
     assert fresh["weights_a"] == players.fingerprint(agent) != before
     assert fresh["seconds_per_game"] is not None
+
+
+def die(piece: Piece) -> Games:
+    """In place of `play_piece`."""
+    os._exit(1)
+
+
+def test_games_of_a_process_that_died_are_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = settled(replace(BOTS, a="random", games=20, batch=4))
+    work = [config.piece(*chunk) for chunk in chunks(config, 0)]
+    expected = [play_piece(piece) for piece in work]
+    crew = Processes(2)
+    playing = crew.play(work)
+    found = [next(playing)]
+    for process in crew._pool._processes.values():
+        process.kill()
+    found += playing
+    assert 4 <= crew.failures <= 12
+    assert [games.scores.tolist() for games in found] == [games.scores.tolist() for games in expected]
+    monkeypatch.setattr("muzero.crew.play_piece", die)
+    with pytest.raises(RuntimeError, match="a process that played deals 0 to 1 has died, twice"):
+        list(Processes(1).play(work))
+    crew.close()
 
 
 def test_a_damaged_record_of_games_is_not_used(tmp_path: Path) -> None:

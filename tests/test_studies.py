@@ -102,6 +102,11 @@ def test_pooled_figures_by_hand() -> None:
     assert found["win_rate"] == 17 / 40
     assert found["wilson_low"] == stats.wilson(17, 40).low
     assert found["elo"] == stats.elo(17, 40).estimate
+    assert studies.interval(found) == (found["wilson_low"], found["wilson_high"])
+    deals = [{**row(2, 0, 2, 1.0), "by_deal": points} for points in ([1.0, 0.0], [1.0, 0.0])]
+    assert studies.interval(studies.pooled(deals)) == (0.0, 1.0), "what both got from a deal is one observation"
+    even = [{**row(2, 0, 2, 1.0), "by_deal": points} for points in ([1.0, 0.0], [0.0, 1.0])]
+    assert studies.interval(studies.pooled(even)) == (0.5, 0.5)
     assert found["mean_score_a"] == 40.0, "weighted by games"
     assert studies.pooled([row(4, 0, 0, 1.0)])["elo"] is None, "JSON has no infinity"
     with pytest.raises(ValueError, match="players: expected the same number in all matches"):
