@@ -54,8 +54,9 @@ class StudyConfig:
             require(len(set(values)) == len(values) >= least, name, f"{least} or more, all different", values)
         rising = self.iterations == sorted({i for i in self.iterations if i > 0})
         require(rising, "iterations", "rising numbers, 1 or more", self.iterations)
-        for name in ("games", "bot_games", "ablation_games", "probe_games"):
+        for name in ("games", "bot_games", "ablation_games"):
             require(getattr(self, name) >= 2, name, "2 or more", getattr(self, name))
+        require(self.probe_games == 0 or self.probe_games >= 5, "probe_games", "0, or 5 or more", self.probe_games)
         require(self.workers >= 0, "workers", "0 or more", self.workers)
         require(self.at_once >= 1, "at_once", "1 or more", self.at_once)
 
@@ -76,6 +77,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "overrides": ["+game.rules.episode=round", "+game.rules.max_decisions=200"],
     },
 }
+
+
+_SMALL = {"GPUS": "none", "CPUS": "1", "MEM": "4G", "TIME": "1:00:00"}  # of a job that only reads results
 
 
 @dataclass(frozen=True)
@@ -186,8 +190,10 @@ def make_plan(config: StudyConfig, home: Path, training: Mapping[str, Config]) -
     stages.append(experiment("bots", "bot_eval", config.bot_games, everyone, *matched, *crew))
     if with_ego:
         stages.append(experiment("ablation", "ego_ablation", config.ablation_games, with_ego, *crew))
-    stages.append(experiment("probes", "latent_probes", config.probe_games, everyone))
-    stages.append(_single("report", ("-m", "muzero.report", *everyone), home / "report", "report.json"))
+    if config.probe_games:
+        stages.append(experiment("probes", "latent_probes", config.probe_games, everyone))
+    report = _single("report", ("-m", "muzero.report", *everyone), home / "report", "report.json")
+    stages.append(replace(report, settings=_SMALL))
     return stages
 
 
@@ -215,7 +221,7 @@ def _head_to_head(
     settings = {"A_RUNS": _words(a), "B_RUNS": _words(b), "ITERATIONS": _words(iterations)}
     settings |= {"GAMES": str(config.games), "OUT": str(out)}
     merge = _single(f"merge{name.removeprefix('head_to_head')}", (script, "--merge"), out, "head_to_head.json", name)
-    merge = replace(merge, jobs=(replace(merge.jobs[0], mark="--merge"),))
+    merge = replace(merge, jobs=(replace(merge.jobs[0], mark="--merge"),), settings=_SMALL)
     return [Stage(name, ("train",), tuple(jobs), "head_to_head_array.sbatch", settings, crew), merge]
 
 

@@ -12,11 +12,12 @@
 : "${CONSTRAINT:=}" # features of nodes, such as a100|h100
 
 # ---- how much, per task ----
-: "${GPUS:=}"            # per node, such as 1 or a100:1; none trains on the CPU
+: "${GPUS:=}"            # per node, such as 1 or a100:1; empty or none: the CPU alone
 : "${CPUS:=4}"           # cores
 : "${MEM:=16G}"          # per node; 0 for all of it
 : "${TIME:=12:00:00}"    # of one stretch: a task that needs more saves, goes back to the queue and resumes
 : "${GRACE:=300}"        # seconds before the end of a stretch when it is asked to save; an iteration must fit in
+: "${ARRAY_LIMIT:=}"     # tasks of an array at the same time; empty: no limit
 : "${MAX_REQUEUES:=100}" # stretches after which a task is given up
 : "${SBATCH_OPTIONS:=}"  # anything else, such as --exclude=node7 --mail-type=FAIL
 

@@ -33,14 +33,14 @@ options+=("--cpus-per-task=$CPUS" "--mem=$MEM" "--time=$TIME")
 [[ -z $ACCOUNT ]] || options+=("--account=$ACCOUNT")
 [[ -z $QOS ]] || options+=("--qos=$QOS")
 [[ -z $CONSTRAINT ]] || options+=("--constraint=$CONSTRAINT")
-[[ -z $GPUS ]] || options+=("--gpus-per-node=$GPUS")
+[[ -z $GPUS || $GPUS == none ]] || options+=("--gpus-per-node=$GPUS")
 read -ra more <<<"$SBATCH_OPTIONS"
 number=%j
 if [[ $file == *_array.sbatch ]]; then
   number=%A_%a
   if [[ " ${own[*]}" != *" --array="* ]]; then
     count=$(bash "$file" count)
-    own+=("--array=0-$((count - 1))")
+    own+=("--array=0-$((count - 1))${ARRAY_LIMIT:+%$ARRAY_LIMIT}")
   fi
 fi
 mkdir -p "$LOGS"

@@ -67,6 +67,15 @@ def test_no_two_jobs_share_a_name_or_a_proof(tmp_path: Path) -> None:
     assert len({job.proof for job in jobs}) == len(jobs)
 
 
+def test_probes_can_be_left_out(tmp_path: Path) -> None:
+    assert "probes" not in a_plan(tmp_path, "probe_games=0")
+
+
+def test_jobs_that_only_read_results_take_little(tmp_path: Path) -> None:
+    small = {name for name, stage in a_plan(tmp_path).items() if stage.settings.get("GPUS") == "none"}
+    assert small == {"merge", "report"}
+
+
 def test_without_ego_conditioning_there_is_no_ablation(tmp_path: Path) -> None:
     assert "ablation" not in a_plan(tmp_path, "variants=[baseline,heads_only]")
 
