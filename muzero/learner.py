@@ -88,12 +88,14 @@ def window_losses(
     if ahead or consistent:
         with torch.no_grad():
             following = batch["obs"][:, 1:].flatten(0, 1)
-            met, outlook = network.initial(following, "maxn") if ahead else (network.represent(following), None)
+            met, outlook = network.outlook(following) if ahead else (network.represent(following), None)
     target = batch["value"]
     if ahead:
         assert outlook is not None
-        outlook = outlook[:, -network.num_players :].view(B, K, -1)
-        one_ahead, known = _one_ahead(network, batch, outlook, discount), F.pad(batch["live"][:, 1:], (0, 1))
+        one_ahead, known = (
+            _one_ahead(network, batch, outlook.view(B, K, -1), discount),
+            F.pad(batch["live"][:, 1:], (0, 1)),
+        )
         target = torch.lerp(target, one_ahead, ahead * known.unsqueeze(2))
     returns = network.support.two_hot(target).flatten(0, 1)
     paid = network.support.two_hot(batch["reward"])  # (B, K, P, N)

@@ -602,6 +602,13 @@ class Network(nn.Module):
         value = self.value(features).reshape(len(latent), P, -1)
         return Prediction(self.policy(boards, own), value, winner, rank)
 
+    def outlook(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """obs [B, W] -> latent, values [B, P] in the frame of the observer."""
+        latent = self.represent(obs)
+        boards, rest = self.trunk.split(latent)
+        features = self.trunk(boards, self.condition(rest, self.seats[None], self.seats[:1], self.num_players))
+        return latent, self.support.expectation(self.value(features).reshape(len(obs), self.num_players, -1))
+
     def _mover(self, to_play: Tensor) -> Tensor:
         """Seat to move in the latents' frame, [B], or [1] where it is the first one's."""
         return to_play if self.frame == "root" else self.seats[:1]

@@ -517,6 +517,20 @@ def test_cards_that_nobody_owns_are_slots_of_the_latent() -> None:
     assert GameSpec.of("lama", 3).shared_cards == ()
 
 
+@pytest.mark.parametrize("kind", ["flat transformer", "slots transformer", "slots columns"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_outlook_is_what_a_search_begins_with(variant: str, kind: str) -> None:
+    latent, encoder = kind.split()
+    config = replace(load_model_config("tiny", variant), latent=latent, encoder=encoder)
+    network = Network(GameSpec.of("skyjo", 3), config).eval()
+    tables = env.make("skyjo", 8, 3, seed=1)
+    with torch.no_grad():
+        hidden, values = network.outlook(torch.from_numpy(tables.obs))
+        expected, outputs = network.initial(torch.from_numpy(tables.obs), "maxn")
+    torch.testing.assert_close(hidden, expected)
+    torch.testing.assert_close(values, outputs[:, -3:])
+
+
 def test_equal_cards_are_counted() -> None:
     """Two players' boards of three rows and four columns, card codes by position; 0 is face down."""
     spec = GameSpec.of("skyjo", 2)
