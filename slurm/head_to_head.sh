@@ -15,5 +15,5 @@ if [[ -z $A_RUNS || -z $B_RUNS || -z $ITERATIONS ]]; then
 fi
 array=$("$here/submit.sh" head_to_head_array.sbatch "$@")
 echo "$array"
-"$here/submit.sh" "--dependency=afterok:$array" --kill-on-invalid-dep=yes --job-name=merge python.sbatch \
+"$here/submit.sh" "--dependency=afterok:${array%%;*}" --kill-on-invalid-dep=yes --job-name=merge python.sbatch \
   experiments/head_to_head.py --merge --out "$OUT"

@@ -372,6 +372,46 @@ def test_the_batch_shell_passes_signals_on(number: signal.Signals, stand: Stand)
     assert stand.requeued
 
 
+def test_the_comparison_and_the_job_that_merges_it(stand: Stand) -> None:
+    stand.program("sbatch", f'echo "$@" >>{stand.home}/sbatch; echo "12;cluster"')
+    lists = {"A_RUNS": "a0 a1", "B_RUNS": "b0 b1", "ITERATIONS": "2 4 6", "ARRAY_LIMIT": "3"}
+    done = stand.run("head_to_head.sh", "--batch", "8", **lists, OUT="out", LOGS=str(stand.home))
+    assert done.returncode == 0, done.stderr
+    array, merge = (stand.home / "sbatch").read_text().splitlines()
+    assert "--array=0-5%3" in array.split()
+    assert array.endswith("head_to_head_array.sbatch --batch 8")
+    assert "--dependency=afterok:12" in merge.split()
+    assert merge.endswith("python.sbatch experiments/head_to_head.py --merge --out out")
+    assert stand.run("head_to_head.sh").returncode == 2
+
+
+def test_the_probes_batch_file(stand: Stand) -> None:
+    assert stand.run("probes.sbatch", "--runs", "a", "--out", "b").returncode == 0
+    assert stand.arguments == ("experiments/latent_probes.py", "--runs", "a", "--out", "b")
+
+
+def test_modules_and_a_container(stand: Stand) -> None:
+    stand.program("module", f'echo "module $*" >>{stand.calls}; [[ -z $not_set_anywhere ]]')
+    stand.program("apptainer", f'echo "apptainer $*" >>{stand.calls}')
+    settings = {"MODULES": "gcc cuda/12.4", "CONTAINER": "image.sif", "CONTAINER_OPTIONS": "--nv --bind /scratch"}
+    done = stand.run("train.sbatch", "preset=smoke", **settings)
+    assert done.returncode == 0, done.stderr
+    loaded, cuda, ran = stand.calls.read_text().splitlines()
+    assert (loaded, cuda) == ("module load gcc", "module load cuda/12.4")
+    python = f"{stand.bin}/python"
+    assert ran == f"apptainer exec --nv --bind /scratch image.sif {python} -m muzero.train preset=smoke"
+
+
+def test_offline_runs_are_uploaded(stand: Stand, tmp_path: Path) -> None:
+    for run in ("one", "two"):
+        (tmp_path / "runs" / run / "wandb" / f"offline-run-{run}").mkdir(parents=True)
+    assert stand.run("sync_wandb.sh", str(tmp_path / "runs")).returncode == 0
+    places = [str(tmp_path / "runs" / run / "wandb" / f"offline-run-{run}") for run in ("one", "two")]
+    assert stand.arguments == ("-m", "wandb", "sync", "--include-offline", "--append", *places)
+    nothing = stand.run("sync_wandb.sh", str(tmp_path / "bin"))
+    assert (nothing.returncode, nothing.stderr) == (1, f"{tmp_path}/bin: no wandb/offline-run-* there\n")
+
+
 def test_submit_passes_the_settings_to_sbatch(stand: Stand) -> None:
     stand.program("sbatch", f'printf "%s\\n" "$@" >{stand.home}/sbatch; echo "12;cluster"')
     settings = {"GPUS": "a100:1", "PARTITION": "gpu", "TIME": "1:00:00", "SEEDS": "0 1 2", "GRACE": "60"}
