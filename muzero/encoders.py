@@ -54,7 +54,8 @@ class TokenEmbedding(nn.Module):
         """obs [B, W] integers -> per group [B, count, width]"""
         index = obs[:, : len(self.shift)].to(torch.int64) + self.shift
         out = []
-        parts = self.columns.split([g.count * fields for g, fields in zip(self.groups, self.fields, strict=True)])
+        sizes = [g.count * fields for g, fields in zip(self.groups, self.fields, strict=True)]
+        parts = torch.split(self.columns, sizes)
         for g, fields, columns in zip(self.groups, self.fields, parts, strict=True):
             if fields == len(g.vocabulary):
                 tokens = index[:, g.offset : g.offset + g.count * fields]
