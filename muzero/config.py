@@ -209,7 +209,8 @@ class GameConfig:
       players: at a table.
       rules: rule set to play and evaluate by: a preset's name under `preset`, and options.
       training: options on top of it for self-play: rewards, shorter episodes.
-      single_rounds: what `training` is in presets that train on single rounds; only the game knows its options.
+      single_rounds: what `training` is in presets that train on single rounds; only the game knows its options, and
+        whether a round alone teaches how to win a match.
       bots: the curriculum, and whom bot evaluation is against.
       also_evaluate: further bots for bot evaluation, not played against in training.
       beyond_round: parts of an observation that say how the match stands, for `model.ignore`: a network that trains on

@@ -206,6 +206,7 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int, failur
         "failures": failures,
         "points": points,
         "win_rate": games.win_rate,
+        "best_or_tied": float((games.won > 0).mean()),
         "fair_share": fair,
         "wilson_low": interval.low,
         "wilson_high": interval.high,
