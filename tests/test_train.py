@@ -498,6 +498,23 @@ def test_presets_fit_every_game(game: str) -> None:
     assert changed.game.rules_for_training()["max_decisions"] == 123
 
 
+def test_training_rewards_whoever_wins_matches() -> None:
+    """In L.A.M.A. folding never wins a round: the strategy that folds is the best of these in matches alone."""
+    game = compose_config("game=lama").game
+    tables = env.make("lama", 2000, 4, game.rules_for_training(), 5, auto_reset=False)
+    paid = {}
+    for name in ("strategy_1", "strategy_2", "strategy_3"):
+        paid[name] = 0.0
+        for seat in range(4):
+            tables.reset(deals=list(range(2000)))
+            bots = [tables.bot(name if other == seat else "strategy_1") for other in range(4)]
+            while not tables.done.all():
+                going = ~tables.done
+                tables.step(np.where(going, tables.bot_actions(bots, 0), env.SKIP))
+                paid[name] += float(tables.rewards[going, seat].sum()) / 8000
+    assert paid["strategy_3"] > paid["strategy_1"] + 0.03 > paid["strategy_2"] + 0.2
+
+
 def test_a_job_uses_the_cores_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(16)))
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
