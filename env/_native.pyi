@@ -41,6 +41,9 @@ class TokenGroup:
     def per_player(self) -> bool: ...
 
     @property
+    def owner_only(self) -> bool: ...
+
+    @property
     def offset(self) -> int: ...
 
 class ActionShape:

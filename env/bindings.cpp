@@ -200,6 +200,7 @@ NB_MODULE(_native, m) {
       .def_ro("fields", &TokenGroup::fields)
       .def_ro("slots", &TokenGroup::slots)
       .def_ro("per_player", &TokenGroup::per_player)
+      .def_ro("owner_only", &TokenGroup::owner_only)
       .def_ro("offset", &TokenGroup::offset);
   nb::class_<ActionShape>(m, "ActionShape").def_ro("kind", &ActionShape::kind).def_ro("slots", &ActionShape::slots);
   nb::class_<PhaseRule>(m, "PhaseRule")

@@ -76,7 +76,8 @@ struct TokenGroup {
   // Slots are the places that actions are aimed at and that a structured latent keeps apart. They are numbered
   // through all slot groups, in order. The tokens of a per-player group stand seat by seat from the observer's.
   bool slots = false, per_player = false;
-  int offset = 0;  // of the block in the row; filled in by ObservationSpec
+  bool owner_only = false;  // slots, some of which only their player sees, such as cards in hand
+  int offset = 0;           // of the block in the row; filled in by ObservationSpec
 };
 
 struct ObservationSpec {

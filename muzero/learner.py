@@ -52,7 +52,8 @@ def window_losses(
 
     The first position counts fully, the K unrolled ones 1 / K each, and the dynamics pass half of the gradient on. All
     positions of all windows are judged in one go. With the slots latent, what was imagined is also compared with what
-    came: with the cards to be seen (reconstruction), and with their latent (consistency).
+    came: with the cards to be seen (reconstruction), and with their latent (consistency). Where players see different
+    things, only what the same player sees later is a target, of these losses and of values.
 
     Args:
       batch: fields of a `Batch`.
@@ -81,6 +82,7 @@ def window_losses(
         """[B (K+1)] or [B, K+1] -> [B]"""
         return (losses.view(B, K + 1) * mask * share).sum(1)
 
+    seen_by_same = (batch["to_play"] == 0).float() if network.spec.private else torch.ones_like(batch["live"])
     reconstructs, consistent = (
         network.decoder is not None and name not in skipped for name in ("reconstruction", "consistency")
     )
@@ -94,7 +96,7 @@ def window_losses(
         assert outlook is not None
         one_ahead, known = (
             _one_ahead(network, batch, outlook.view(B, K, -1), discount),
-            F.pad(batch["live"][:, 1:], (0, 1)),
+            _known_ahead(network, batch),
         )
         target = torch.lerp(target, one_ahead, ahead * known.unsqueeze(2))
     returns = network.support.two_hot(target).flatten(0, 1)
@@ -114,12 +116,12 @@ def window_losses(
     if reconstructs:
         few = -(-B // _RECONSTRUCTED)
         seen = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
-        losses = (seen.view(few, K + 1) * batch["live"][:few] * share).sum(1) * (B / few)
+        losses = (seen.view(few, K + 1) * (batch["live"] * seen_by_same)[:few] * share).sum(1) * (B / few)
         totals["reconstruction"] = F.pad(losses, (0, B - few))
     if consistent:
         assert met is not None
         off = (unrolled[:, 1:] - met.view(B, K, -1)).square().mean(2)
-        totals["consistency"] = (off * batch["live"][:, 1:]).sum(1) / K
+        totals["consistency"] = (off * (batch["live"] * seen_by_same)[:, 1:]).sum(1) / K
     value = network.support.expectation(said.value.detach()[:, 0]).view(B, K + 1)
     if ahead:
         surprise = ((value - one_ahead[:, :, 0]).abs() * known).amax(1)
@@ -138,6 +140,14 @@ def _one_ahead(network: Network, batch: dict[str, Tensor], outlook: Tensor, disc
     turns = batch["to_play"][:, 1:] if network.frame == "root" else batch["shifts"]
     seats = (torch.arange(P, device=outlook.device) - turns.unsqueeze(2)) % P
     return F.pad(batch["reward"] + discount * outlook.gather(2, seats), (0, 0, 0, 1))
+
+
+def _known_ahead(network: Network, batch: dict[str, Tensor]) -> Tensor:
+    """[B, K+1] where the value of the next position is a target."""
+    known = batch["live"][:, 1:]
+    if network.spec.private:
+        known = known * (batch["shifts"] == 0)
+    return F.pad(known, (0, 1))
 
 
 @cache

@@ -33,6 +33,7 @@ from muzero.encoders import (
 from muzero.spec import GameSpec
 
 MAX_PLAYERS = 8
+_PAIR_DIM = 16  # of a slot in a role, compared with another
 ABLATIONS = ("none", "no_ego", "wrong_ego", "zero_all")
 
 
@@ -423,10 +424,13 @@ class SlotTrunk(nn.Module):
 
 class SlotPolicy(nn.Module):
     """A logit per kind of action, plus what each slot that the action touches says in its role: of itself, compared
-    with the rest by products, and of its block."""
+    with the rest by products, and of its block. Where actions touch several blocks, such as the place that a card
+    leaves and the one it goes to, also what pairs of them say: their products in their roles."""
 
     said_by: Tensor
     of_kind: Tensor
+    touched: Tensor
+    present: Tensor
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
@@ -445,6 +449,13 @@ class SlotPolicy(nn.Module):
         self.block = nn.Linear(M, M, bias=False)
         self.context = nn.Linear(H, 2 * M, bias=False)
         self.score = nn.Linear(M, R)
+        blocks = [set((row[there] // self.size).tolist()) for row, there in zip(touched, present, strict=True)]
+        self.compares = max(map(len, blocks)) > 1
+        if self.compares:
+            self.register_buffer("touched", touched * R + roles, persistent=False)  # (A, K) place and role
+            self.register_buffer("present", present.float().unsqueeze(2), persistent=False)
+            self.in_role = nn.Linear(config.slot_dim, R * _PAIR_DIM)
+            self.of_pairs = nn.Linear(_PAIR_DIM, 1, bias=False)
 
     def forward(self, boards: Boards | None, features: Tensor) -> Tensor:
         """features [B, H] -> [B, A]"""
@@ -454,7 +465,12 @@ class SlotPolicy(nn.Module):
         around = self.block(blocks).unsqueeze(2).expand(-1, -1, self.size, -1).flatten(1, 2)[:, : self.scored]
         seen = self.slot(boards.slots[:, : self.scored])
         hidden = F.relu(seen + seen * factor + around + context)
-        return self.kind(features) @ self.of_kind + self.score(hidden).flatten(1) @ self.said_by  # type: ignore[no-any-return]
+        logits: Tensor = self.kind(features) @ self.of_kind + self.score(hidden).flatten(1) @ self.said_by
+        if self.compares:
+            in_role = self.in_role(boards.slots[:, : self.scored]).view(len(features), -1, _PAIR_DIM)
+            there = in_role.index_select(1, self.touched.view(-1)).view(len(features), *self.touched.shape, -1)
+            logits = logits + self.of_pairs(pairs(there * self.present, 2)).squeeze(2)
+        return logits
 
 
 class SlotDecoder(nn.Module):

@@ -262,9 +262,10 @@ class SelfPlay:
         if len(own):
             plan = self._plan(planner, own, keys, orders.temperature)
             actions[own], policy[own] = plan.actions, plan.policy
-            seats = (tables.to_play[own, None] + np.arange(plan.values.shape[1])) % P
-            values[own[:, None], seats] = plan.values
-            raw_values[own[:, None], seats] = plan.raw_values
+            known = 1 if self.spec.private else plan.values.shape[1]  # others' hands are not seen from here
+            seats = (tables.to_play[own, None] + np.arange(known)) % P
+            values[own[:, None], seats] = plan.values[:, :known]
+            raw_values[own[:, None], seats] = plan.raw_values[:, :known]
         theirs = np.flatnonzero(owner == RIVAL)
         if len(theirs):
             actions[theirs] = self._plan(

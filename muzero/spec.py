@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import env
 from mcts import PhaseTable
+from muzero.config import require
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Group:
       card: fields that show a card, in the code of the slots' cards.
       slots: whether its tokens are slots.
       per_player: whether its tokens stand seat by seat from the observer's.
+      owner_only: whether some of its slots are seen by their player alone.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Group:
     card: tuple[bool, ...]
     slots: bool
     per_player: bool
+    owner_only: bool
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,14 @@ class GameSpec:
                 tuple(field.card for field in g.fields),
                 g.slots,
                 g.per_player,
+                g.owner_only,
             )
             for g in info.groups
         )
+        shows = [any(g.card) for g in groups if g.slots]
+        shared = any(any(g.card) for g in groups if not g.slots)
+        good = all(shows) if shared or any(shows) else True
+        require(good, f"{tables.game}, fields that show a card", "one in every group of slots, or none at all", shows)
         rules = info.phase_table
         widest = max(1, *(len(shape.slots) for shape in info.action_shapes))
         touched = np.full((2, info.num_actions, widest), -1, np.int64)
@@ -128,6 +136,11 @@ class GameSpec:
         """Group and field of the cards that belong to no player: in hand, on a pile."""
         shared = [g for g in self.groups if not g.slots and g.count == 1]
         return tuple((g, f) for g in shared for f, card in enumerate(g.card) if card)
+
+    @cached_property
+    def private(self) -> bool:
+        """Whether players see different things of the same slots: what one sees is then no target for another."""
+        return any(group.owner_only for group in self.groups)
 
     @cached_property
     def num_kinds(self) -> int:

@@ -249,8 +249,9 @@ class Trainer:
             keys = self.rng.integers(0, 2**63, len(p.obs)).astype(np.uint64)
             plan = self._reanalysers[P].plan(p.obs, p.legal, p.phase, keys)
             values = np.full((len(p.obs), P), np.nan, np.float32)
-            seats = (p.to_play[:, None] + np.arange(plan.values.shape[1])) % P
-            values[np.arange(len(p.obs))[:, None], seats] = plan.values
+            known = 1 if self.network.spec.private else plan.values.shape[1]
+            seats = (p.to_play[:, None] + np.arange(known)) % P
+            values[np.arange(len(p.obs))[:, None], seats] = plan.values[:, :known]
             replay.refresh(p.index, p.stamp, plan.policy, values)
             count -= len(p.obs)
 

@@ -171,6 +171,33 @@ def test_losses_are_those_of_a_slow_loop(variant: str, latent: str) -> None:
     assert (found["reconstruction"].sum() > 0) == (found["consistency"].sum() > 0) == (latent == "slots")
 
 
+def test_what_another_player_sees_is_no_target() -> None:
+    """In a game with hands, reconstruction, consistency and the next position's value are of the same observer."""
+    assert [GameSpec.of(game, 2).private for game in ("skyjo", "lama", "skipbo")] == [False, True, True]
+    network, batch = (
+        shaken(make()),
+        tensors(changed(a_batch(), live=np.ones((B, K + 1)), value_mask=np.ones((B, K + 1)))),
+    )
+    own = {**batch, "to_play": batch["to_play"] * 0, "shifts": batch["shifts"] * 0}
+    later = {**own, "to_play": own["to_play"].clone(), "shifts": own["shifts"].clone()}
+    later["to_play"][:, 1:], later["shifts"][:, 0] = 1, 1  # the turn passes with the first action
+    with torch.no_grad():
+        public = dict(zip(LOSSES, window_losses(network, later, 0.5)[0], strict=True))
+        network.spec = replace(network.spec, groups=tuple(replace(g, owner_only=g.slots) for g in network.spec.groups))
+        kept = dict(zip(LOSSES, window_losses(network, own, 0.5)[0], strict=True))
+        private = dict(zip(LOSSES, window_losses(network, later, 0.5)[0], strict=True))
+        alone = dict(zip(LOSSES, window_losses(network, {**later, "live": _first(later["live"])}, 0.5)[0], strict=True))
+    assert kept["consistency"].min() > 0
+    assert not private["consistency"].any()
+    assert torch.equal(private["reconstruction"], alone["reconstruction"])
+    assert (private["reconstruction"] < public["reconstruction"])[0]
+    assert not torch.equal(private["value"], public["value"])
+
+
+def _first(mask: Tensor) -> Tensor:
+    return torch.cat([mask[:, :1], mask[:, 1:] * 0], 1)
+
+
 def test_losses_without_weight_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     network, batch = shaken(make()), tensors(a_batch())
     with torch.no_grad():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 import env
 from muzero.config import ModelConfig
@@ -529,6 +530,28 @@ def test_the_outlook_is_what_a_search_begins_with(variant: str, kind: str) -> No
         expected, outputs = network.initial(torch.from_numpy(tables.obs), "maxn")
     torch.testing.assert_close(hidden, expected)
     torch.testing.assert_close(values, outputs[:, -3:])
+
+
+def test_a_policy_can_tell_pairs_of_slots() -> None:
+    """Skip-Bo: whether a card fits depends on it and on the pile, not on either alone."""
+    torch.manual_seed(0)
+    spec = GameSpec.of("skipbo", 2)
+    network = Network(spec, load_model_config("tiny"))
+    assert not Network(GameSpec.of("skyjo", 2), load_model_config("tiny")).policy.compares
+    tables = env.make("skipbo", 512, 2, seed=3, auto_reset=False)
+    for step in range(40):
+        tables.step(np.where(tables.done, env.SKIP, tables.sample_actions(step)))
+    going = ~tables.done
+    obs, legal = torch.from_numpy(tables.obs[going]), torch.from_numpy(tables.legal[going]).float()
+    optimizer = torch.optim.Adam(network.parameters(), 3e-3)
+    for _ in range(300):
+        boards, rest = network.trunk.split(network.represent(obs))
+        features = network.trunk(boards, network.condition(rest, network.seats[None, :1], network.seats[:1], 2))[:, 0]
+        loss = F.binary_cross_entropy_with_logits(network.policy(boards, features), legal)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert float(loss) < 0.05
 
 
 def test_equal_cards_are_counted() -> None:

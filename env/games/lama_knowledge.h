@@ -12,6 +12,7 @@ inline ObservationSpec Lama::observation(int players, bool counts) {
        Rules::kKinds * players,
        {{"owner", 8, false, true}, {"kind", Rules::kKinds}, {"count", kUnknown + 1}},
        true,
+       true,
        true},
       {"player",
        players,

@@ -17,6 +17,7 @@ inline ObservationSpec Skipbo::observation(int players, bool counts) {
         {"under", kCodes},
         {"size", kStockSizes}},
        true,
+       true,
        true},
       {"player",
        players,
