@@ -551,7 +551,7 @@ def test_a_policy_can_tell_pairs_of_slots() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    assert float(loss) < 0.05
+    assert loss.item() < 0.05
 
 
 def test_equal_cards_are_counted() -> None:
