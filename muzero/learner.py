@@ -194,7 +194,7 @@ class Learner:
         self._ema = {name: p.detach().clone() for name, p in network.named_parameters()} if config.ema else None
         self._sums = torch.zeros(len(LOSSES) + 3, device=self.device)  # losses, total, gradient norm, surprise
         self._summed = 0
-        self._weighted = -1, self._sums
+        self._weighted = -1, self._sums  # an iteration and its weights; none yet
         weights = {"reconstruction": config.reconstruction_weight, "consistency": config.consistency_weight}
         self._skipped = tuple(name for name, weight in weights.items() if weight == 0)
 

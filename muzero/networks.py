@@ -135,6 +135,13 @@ def touched_places(spec: GameSpec) -> tuple[Tensor, Tensor, Tensor]:
     return torch.from_numpy(places), torch.from_numpy(roles), torch.from_numpy(spec.action_slots >= 0)
 
 
+def touched_blocks(spec: GameSpec) -> list[list[int]]:
+    """Per action, the blocks of a latent that it touches, all players' numbered through."""
+    touched, _, present = touched_places(spec)
+    size = spec.blocks.shape[1]
+    return [sorted(set((row[there] // size).tolist())) for row, there in zip(touched, present, strict=True)]
+
+
 class FlatDynamics(nn.Module):
     """The paper's: action embedding, MLP with two hidden layers, residual, LayerNorm; a reward head."""
 
@@ -366,11 +373,7 @@ class SlotTrunk(nn.Module):
         self.boards = nn.Linear(spec.num_players * (M + V), H, bias=False)
         self.rest = nn.Linear(rest_dim(spec, config), H)
         self.mix = nn.Linear(H, H)
-        touched, _, present = touched_places(spec)
-        blocks = [
-            sorted(set((places[there] // self.shape[2]).tolist()))
-            for places, there in zip(touched, present, strict=True)
-        ]
+        blocks = touched_blocks(spec)
         most = max(1, *map(len, blocks))
         blocks_of = torch.tensor([known + [0] * (most - len(known)) for known in blocks])
         touches = torch.tensor([[float(k < len(known)) for k in range(most)] for known in blocks])
@@ -384,16 +387,15 @@ class SlotTrunk(nn.Module):
         """-> (boards, the part that is conditioned [B, C D + G])"""
         B, P = len(latent), self.shape[0]
         slots, players, shared, rest = self._parts(latent)
-        return Boards(slots, self._blocks(slots.view(B, *self.shape, -1), shared), players.view(B, P, -1)), rest
+        return Boards(slots, self._blocks(slots.view(B, *self.shape, -1), shared), players.reshape(B, P, -1)), rest
 
     def touched(self, latent: Tensor, action: Tensor) -> Tensor:
         """latent [B, L], action [B] -> sum of the blocks that the action touches [B, M]"""
         B, size = len(latent), self.shape[2]
         slots, _, shared, _ = self._parts(latent)
-        of = self.blocks_of[action]  # (B, blocks)
-        first = torch.arange(B, device=latent.device).unsqueeze(1) * (self.slots // size)
-        there = slots.reshape(-1, size * self.slot_dim).index_select(0, (first + of).view(-1))
-        blocks = self._blocks(there.view(B, 1, of.shape[1], size, self.slot_dim), shared)[:, 0]
+        of = self.blocks_of[action].unsqueeze(2).expand(-1, -1, size * self.slot_dim)  # (B, blocks, size D)
+        there = slots.view(B, -1, size * self.slot_dim).gather(1, of)
+        blocks = self._blocks(there.view(B, 1, -1, size, self.slot_dim), shared)[:, 0]
         return (blocks * self.touches[action]).sum(1)
 
     def _parts(self, latent: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -402,7 +404,7 @@ class SlotTrunk(nn.Module):
         sizes = [self.slots * D, self.players_dim]
         slots, players, rest = torch.split(latent, [*sizes, latent.shape[1] - sum(sizes)], 1)
         shared = rest[:, : self.shared * D].reshape(B, self.shared, D)
-        return slots.reshape(B, self.slots, D), players.contiguous(), shared, rest
+        return slots.view(B, self.slots, D), players, shared, rest
 
     def forward(self, boards: Boards | None, conditioned: Tensor) -> Tensor:
         """conditioned [B, E, C D + G] -> features [B, E, H]"""
@@ -449,8 +451,7 @@ class SlotPolicy(nn.Module):
         self.block = nn.Linear(M, M, bias=False)
         self.context = nn.Linear(H, 2 * M, bias=False)
         self.score = nn.Linear(M, R)
-        blocks = [set((row[there] // self.size).tolist()) for row, there in zip(touched, present, strict=True)]
-        self.compares = max(map(len, blocks)) > 1
+        self.compares = max(map(len, touched_blocks(spec))) > 1
         if self.compares:
             self.register_buffer("touched", touched * R + roles, persistent=False)  # (A, K) place and role
             self.register_buffer("present", present.float().unsqueeze(2), persistent=False)

@@ -13,8 +13,8 @@ from muzero.config import CurriculumConfig, PoolConfig
 
 SELF, RIVAL = -1, -2  # kinds of opponent: the current network, a past one; 0, 1, ... are the bots
 BOTS = -3  # kind of a game that bots play among themselves
-NEVER = np.iinfo(np.int64).max
-_LEAST_NEED = 0.02
+NEVER = np.iinfo(np.int64).max  # a game that is not handed over
+_LEAST_NEED = 0.02  # of a bot whose goal is met
 
 
 @dataclass(frozen=True)

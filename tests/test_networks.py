@@ -532,6 +532,24 @@ def test_the_outlook_is_what_a_search_begins_with(variant: str, kind: str) -> No
     torch.testing.assert_close(values, outputs[:, -3:])
 
 
+@pytest.mark.parametrize("game", ["skyjo", "lama", "skipbo"])
+def test_dynamics_are_told_of_the_blocks_that_an_action_touches(game: str) -> None:
+    spec = GameSpec.of(game, 2)
+    network = Network(spec, load_model_config("tiny", "belief")).eval()
+    tables = env.make(game, spec.num_actions, 2, seed=1)
+    told: list[torch.Tensor] = []
+    network.dynamics.register_forward_pre_hook(lambda module, given: told.append(given[3]))
+    with torch.no_grad():
+        hidden = network.represent(torch.from_numpy(tables.obs))
+        network.step(hidden, torch.arange(spec.num_actions), torch.zeros(spec.num_actions, dtype=torch.int64))
+        blocks = network.trunk.split(hidden)[0].blocks.flatten(1, 2)  # (A, P blocks, M)
+    places = np.argsort(block_order(spec))
+    for action, slots in enumerate(spec.action_slots):
+        touched = sorted({int(places[slot]) // spec.blocks.shape[1] for slot in slots if slot >= 0})
+        torch.testing.assert_close(told[0][action], blocks[action, touched].sum(0))
+    assert told[0].abs().sum() > 0
+
+
 def test_a_policy_can_tell_pairs_of_slots() -> None:
     """Skip-Bo: whether a card fits depends on it and on the pile, not on either alone."""
     torch.manual_seed(0)
