@@ -15,15 +15,8 @@ from torch.nn import functional as F
 import env
 from muzero.config import ModelConfig
 from muzero.encoders import EqualCards, block_order
-from muzero.networks import (
-    ABLATIONS,
-    VARIANTS,
-    Network,
-    PackedLinear,
-    SlotDynamics,
-    Support,
-    load_model_config,
-)
+from muzero.latents import PackedLinear, SlotDynamics, Support
+from muzero.networks import ABLATIONS, VARIANTS, Network, load_model_config
 from muzero.spec import GameSpec
 
 KINDS = [("flat", "transformer"), ("slots", "transformer"), ("slots", "columns")]
