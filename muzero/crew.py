@@ -35,7 +35,7 @@ class Piece:
     Attributes:
       a, b: agents, see `muzero.players`.
       game, players, rules, seed: of the match.
-      batch: games in lockstep.
+      batch: games at a time.
       first, deals: the first deal's number, and how many.
       recorder: keeps games as replays.
     """

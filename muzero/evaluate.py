@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import env
 from env.replay import Replay
 from muzero import stats
-from muzero.agents import Agent, Bot, Situation
+from muzero.agents import Agent, Bot, Random, Situation
 
 Ints = NDArray[np.int64]
 Watcher = Callable[[Situation], None]  # told of every decision of the first agent
@@ -123,19 +123,16 @@ def against_each(
     deal = first_deal + rows % each // players
     tables.reset(deals=deal.tolist())
     made: list[Ints] = []
+    agents = [a, *opponents]
     while not tables.done.all():
+        whose = np.where(tables.done, -1, np.where(tables.to_play == seat, 0, 1 + rival))
         actions = np.full(len(rows), env.SKIP, np.int64)
-        open_, mine = ~tables.done, tables.to_play == seat
-        own = np.flatnonzero(open_ & mine)
-        if len(own):
-            situation = Situation.at(tables, own, seed)
-            actions[own] = a.act(situation)
-            if watch:
+        for number in _who_acts(agents, whose):
+            theirs = np.flatnonzero(whose == number)
+            situation = Situation.at(tables, theirs, seed)
+            actions[theirs] = agents[number].act(situation)
+            if watch and number == 0:
                 watch(situation)
-        for number, opponent in enumerate(opponents):
-            theirs = np.flatnonzero(open_ & ~mine & (rival == number))
-            if len(theirs):
-                actions[theirs] = opponent.act(Situation.at(tables, theirs, seed))
         tables.step(actions)
         if recorder:
             made.append(actions)
@@ -143,6 +140,17 @@ def against_each(
         recorder.write(tables, deal, seat, made)
     games = _finished(tables, deal, seat)
     return [_rows(games, rival == number) for number in range(len(opponents))]
+
+
+def _who_acts(agents: Sequence[Agent], whose: Ints) -> list[int]:
+    """Those of the agents who act next, where `whose` [B] says which one each table waits for (-1: none).
+
+    Whoever takes no time to speak of, at once; when all such have acted, the one that most tables wait for, alone:
+    tables that wait make the batches of networks large.
+    """
+    waiting = np.bincount(whose[whose >= 0], minlength=len(agents))
+    quick = [n for n, agent in enumerate(agents) if waiting[n] and isinstance(agent, Bot | Random)]
+    return quick or [int(waiting.argmax())]
 
 
 def _bot_games(
@@ -204,7 +212,7 @@ def paired_games(
     """Plays deals first_deal, first_deal + 1, ... of a seed, with a in each seat in turn.
 
     Args:
-      batch: games in lockstep.
+      batch: games at a time.
       progress: called with the number of games finished.
       recorder: keeps games as replays.
     """

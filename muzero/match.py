@@ -45,7 +45,7 @@ HELP = {
     "players": "at a table; by default as for game, else 2",
     "rules": "a preset, or options, such as rules.preset=official rules.episode=round; by default as for game",
     "seed": "of the deals",
-    "batch": "games in lockstep, per worker",
+    "batch": "games that a worker plays at a time",
     "workers": "processes that share the games (threads if both agents are bots); 0 for one per core",
     "runtime": "local, or ray: the games are tasks of Ray",
     "address": "with runtime=ray: of a cluster, auto for the one this machine belongs to; by default one is started",
@@ -154,15 +154,21 @@ def _require_same_rules(tables: env.VecEnv, trained: dict[str, dict[str, Any]]) 
 
 
 def chunks(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
-    """First deal and number of deals of each piece of work that is left."""
-    recorded = config.recorder.deals if config.recorder else 0
+    """First deal and number of deals of each piece of work that is left.
+
+    The pieces are of a size, and an even number, so that workers finish together. They depend neither on the workers
+    nor on where an earlier process stopped.
+    """
+    recorded = min(config.recorder.deals, config.deals) if config.recorder else 0
     quick = only_bots(config.a, config.b) and not config.stop
-    first = done
-    while first < config.deals:
-        games = max(config.batch, _BOT_BATCH) if quick and first >= recorded else config.batch
-        deals = min(max(1, games // config.players), config.deals - first)
-        yield first, deals
-        first += deals
+    parts = [(0, recorded, config.batch), (recorded, config.deals, max(config.batch, _BOT_BATCH))]
+    for start, end, batch in parts if quick else [(0, config.deals, config.batch)]:
+        pieces = -(-(end - start) // max(1, batch // config.players))
+        each = -(-(end - start) // (pieces + pieces % 2)) if pieces > 1 else end - start
+        for first in range(start, end, max(1, each)):
+            last, first = min(first + each, end), max(first, done)
+            if first < last:
+                yield first, last - first
 
 
 def unrecorded(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:

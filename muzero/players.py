@@ -11,6 +11,7 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
 
     checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=on|off
                 ablation=none|no_ego|wrong_ego|zero_all
+                (by default compiled from 100 simulations on: a quarter of a minute, then half as long again as fast)
     policy      iteration=N  temperature=T  ablation=...
     simulator   bot=NAME (plays the worlds out)  network=PATH (judges them instead)
 """
@@ -39,6 +40,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "policy": ("iteration", "temperature", "ablation"),
     "simulator": ("bot", "network"),
 }
+
+_WORTH_COMPILING = 100  # simulations; whatever the number of games, for it changes last digits, and so, rarely, a move
 
 
 @dataclass(frozen=True)
@@ -130,14 +133,17 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
     if player.kind == "policy":
         temperature = number(float, player.options.get("temperature", "0"), "temperature")
         return Policy(network_, temperature, name=player.text)
-    changes: dict[str, Any] = {"workers": lanes, "compile": player.options.get("compile", "off")}
+    changes: dict[str, Any] = {"workers": lanes}
     if "value_scale" in player.options:
         changes["value_scale"] = number(float, player.options["value_scale"], "value_scale")
     if "simulations" in player.options:
         changes["simulations"] = number(int, player.options["simulations"], "simulations")
     if "algorithm" in player.options:
         changes["algorithm"] = player.options["algorithm"]
-    return Searcher(network_, replace(search, **changes), batch, name=player.text)
+    search = replace(search, **changes)
+    worth_it = "on" if search.simulations >= _WORTH_COMPILING else "off"
+    search = replace(search, compile=player.options.get("compile", worth_it))
+    return Searcher(network_, search, batch, name=player.text)
 
 
 def load_network(player: Player, game: str, players: int) -> tuple[Network, SearchConfig]:

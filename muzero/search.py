@@ -22,7 +22,8 @@ from muzero.config import SearchConfig
 from muzero.networks import Network
 
 _NOT_FOR_TREES = {"skip_forced", "bf16", "compile", "workers", "prior_temperature"}
-_COMPILED_KINDS = 256  # compiled versions of one function: per network, batch size, device and thread count
+_COMPILED_KINDS = 256  # compiled versions of one function: per network, device, thread count, and batch size on a GPU
+_FEWEST_ROWS = 2  # one alone would be compiled for itself
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Lane:
         )
         self.clock = Clock()
         self.batch = batch
-        A, V, most = spec.num_actions, self.trees.num_values, self.trees.leaves * batch
+        A, V, most = spec.num_actions, self.trees.num_values, max(_FEWEST_ROWS, self.trees.leaves * batch)
         self._latents = torch.zeros(self.trees.nodes, batch, network.latent_dim, device=self.device)
         pinned = self.device.type == "cuda"
         self._asked = torch.zeros(4, most, dtype=torch.int64, pin_memory=pinned)
@@ -169,13 +170,19 @@ class Lane:
     def _advance(self, games: int) -> tuple[Tensor, Tensor]:
         """Next latents and outputs for what the trees of so many games ask, and perhaps more rows to be ignored.
 
-        The compiled network takes the full batch; a small rest is quicker without it.
+        Compiled for a CPU, the network takes any number of rows but one; elsewhere it takes the full batch, and a small
+        rest is quicker without.
         """
-        compiled = self.config.compile != "off" and 2 * games >= self.batch
-        advance = _compiled_advance(self.config.compile, self.device.type) if compiled else _advance
-        rows = self.trees.leaves * (self.batch if compiled else games)
-        asked = _to(self._asked, self.device)[:, :rows]
-        return advance(self.network, self._latents.flatten(0, 1), asked, self.config.backup)
+        rows, on_cpu = self.trees.leaves * games, self.device.type == "cpu"
+        latents, asked = self._latents.flatten(0, 1), _to(self._asked, self.device)
+        if self.config.compile == "off" or not (on_cpu or 2 * games >= self.batch):
+            return _advance(self.network, latents, asked[:, :rows], self.config.backup)
+        if on_cpu:
+            asked = asked[:, : max(rows, _FEWEST_ROWS)]
+            torch._dynamo.maybe_mark_dynamic(latents, 0)
+            torch._dynamo.maybe_mark_dynamic(asked, 1)
+        advance = _compiled_advance(self.config.compile, self.device.type)
+        return advance(self.network, latents, asked, self.config.backup)
 
     @torch.inference_mode()
     def plan(
@@ -268,10 +275,10 @@ def _advance(network: Network, latents: Tensor, asked: Tensor, backup: str) -> t
 
 @cache
 def _compiled_advance(kind: str, device: str) -> Callable[[Network, Tensor, Tensor, str], tuple[Tensor, Tensor]]:
-    """`_advance` through torch.compile, which keeps a version per network structure, batch size and device."""
+    """`_advance` through torch.compile, which keeps a version per network structure, device, and, on a GPU, size."""
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
     if device == "cpu":  # one call into C++, during which other lanes may use the interpreter
-        return torch.compile(_advance, dynamic=False, options={"cpp_wrapper": True})
+        return torch.compile(_advance, options={"cpp_wrapper": True})
     return torch.compile(_advance, dynamic=False, mode="reduce-overhead" if kind == "graphs" else "default")
 
 

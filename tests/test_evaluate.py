@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 import env
-from muzero.agents import Bot, Searcher, Situation
+from muzero.agents import Agent, Bot, Searcher, Situation
 from muzero.bot_evaluation import WinnerCheck, evaluate_bots, summary
 from muzero.config import Config, EvaluationConfig, GameConfig, SearchConfig
 from muzero.evaluate import Games, against_each
@@ -130,6 +130,30 @@ def test_a_watcher_is_told_of_the_first_agents_decisions() -> None:
     assert {seat for _, seat in seen} == {0, 1, 2}
     assert all(seat == row % 3 for row, seat in seen)
     assert len(seen) == games.decisions[::3].sum()  # of three games with the same moves, each seat's once
+
+
+class Thoughtful:
+    """A bot that is asked as a network is, when it pays; notes how many tables waited for it, and for anybody."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self._bot = name, Bot(name)
+        self.asked: list[tuple[int, int]] = []
+
+    def act(self, situation: Situation) -> NDArray[np.int64]:
+        self.asked.append((len(situation.rows), int((~situation.tables.done).sum())))
+        return self._bot.act(situation)
+
+
+def test_who_thinks_is_asked_when_most_tables_wait() -> None:
+    def play(a: Agent, b: Agent) -> Games:
+        return against_each(a, [b], 20, game="skyjo", rules=ROUND, seed=SEED)[0]
+
+    expected, a, b = play(Bot("greedy"), Bot("naive")), Thoughtful("greedy"), Thoughtful("naive")
+    assert rows(play(a, Bot("naive"))) == rows(expected)
+    assert all(waiting == open_ for waiting, open_ in a.asked), "bots have acted before"
+    a.asked.clear()
+    assert rows(play(a, b)) == rows(expected)
+    assert all(2 * waiting >= open_ for waiting, open_ in a.asked + b.asked)
 
 
 def games_of(won: list[float]) -> Games:

@@ -202,11 +202,24 @@ def test_a_damaged_record_of_games_is_not_used(tmp_path: Path) -> None:
     assert (again.scores == games.scores).all()
 
 
+@pytest.mark.parametrize(
+    ("games", "expected"), [(1, [1]), (20, [10]), (22, [6, 5]), (60, [8, 8, 8, 6]), (80, [10, 10, 10, 10])]
+)
+def test_pieces_keep_two_workers_equally_busy(games: int, expected: list[int]) -> None:
+    config = replace(BOTS, a="random", games=games)
+    pieces = list(chunks(config, 0))
+    assert [deals for _, deals in pieces] == expected
+    for done in range(config.deals):
+        left = list(chunks(config, done))
+        assert left[0][0] == done
+        assert left[1:] == pieces[len(pieces) - len(left) + 1 :], "cut at the same deals, wherever a process stopped"
+
+
 def test_an_interrupted_match_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "match.json"
     _, whole = play_match(BOTS, quiet=True)
     play_match(replace(BOTS, games=20, out=str(out)), quiet=True)
-    assert list(chunks(replace(BOTS, a="random"), 10)) == [(10, 10), (20, 10)], "what is left after ten deals"
+    assert list(chunks(replace(BOTS, a="random"), 10)) == [(10, 6), (16, 8), (24, 6)], "what is left after ten deals"
     assert list(chunks(BOTS, 10)) == [(10, 20)], "games of bots are quick"
     _, rest = play_match(replace(BOTS, out=str(out)), quiet=True)
     for name, array in vars(whole).items():
