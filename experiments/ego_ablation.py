@@ -66,9 +66,21 @@ def markdown(result: Row, command: str) -> str:
     lines = ["# Ego conditioning switched off at inference", "", f"    {command}", ""]
     lines += [
         "Win rates are of the intact network, with 95 % intervals by deals; the LayerNorm stays in all ablations.",
+        "p is of the exact test against 0.5, corrected by Holm over all matches of the table.",
         "",
     ]
-    titles = ["run", "iteration", "ablation", "games", "intact won", "ablated won", "drawn", "win rate", "Elo", "p"]
+    titles = [
+        "run",
+        "iteration",
+        "ablation",
+        "games",
+        "intact won",
+        "ablated won",
+        "drawn",
+        "win rate",
+        "Elo",
+        "p (Holm)",
+    ]
     cells = [
         [
             f"`{row['run']}`",
@@ -77,7 +89,7 @@ def markdown(result: Row, command: str) -> str:
             *(row[name] for name in ("games", "wins", "losses", "draws")),
             studies.rate(row),
             studies.signed(row["elo"]),
-            f"{row['p_value']:.2g}",
+            f"{row['p_holm']:.2g}",
         ]
         for row in result["matches"]
     ]
@@ -111,7 +123,7 @@ def plot(result: Row) -> Figure:
 
 def study(options: argparse.Namespace, command: str) -> None:
     """Plays and writes."""
-    rows = studies.play_meetings(meetings(options), options)
+    rows = studies.with_holm(studies.play_meetings(meetings(options), options))
     result = {"command": command, **combine(rows)}
     studies.write_study(options.out, "ego_ablation", result, markdown(result, command), plot(result))
 

@@ -69,6 +69,7 @@ def combine(rows: Sequence[Row]) -> Row:
         found = by_iteration[iteration]
         over = studies.over_pairs(found)
         lines.append({"iteration": iteration, "pairs": len(found), **studies.pooled(found), "over_pairs": over})
+    lines = studies.with_holm(lines)
     return {
         "kinds": rows[0]["kinds"],
         "simulations": rows[0]["simulations"],
@@ -101,7 +102,8 @@ def markdown(result: Row, command: str) -> str:
     lines += [
         f"Every deal twice with the seats swapped, greedy search, {how}. Intervals of win rates (95 %, by deals) are"
     ]
-    lines += ["about these networks, the mean over pairs (Student's interval) about new seeds.", ""]
+    lines += ["about these networks, the mean over pairs (Student's interval) about new seeds; p is of the exact test"]
+    lines += ["against the fair share, corrected by Holm over the iterations.", ""]
     titles = [
         "iteration",
         "pairs",
@@ -111,6 +113,7 @@ def markdown(result: Row, command: str) -> str:
         "drawn",
         f"win rate of {a}",
         "Elo",
+        "p (Holm)",
         "mean over pairs",
     ]
     cells = [
@@ -123,6 +126,7 @@ def markdown(result: Row, command: str) -> str:
             line["draws"],
             studies.rate(line),
             studies.signed(line.get("elo")),
+            f"{line['p_holm']:.2g}",
             studies.seeds(line["over_pairs"]),
         ]
         for line in result["rows"]

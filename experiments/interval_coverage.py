@@ -23,6 +23,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.progress import track
+from scipy.stats import binom
 
 from muzero import stats, studies
 from muzero.agents import Bot
@@ -49,8 +50,10 @@ METHODS: dict[str, Method] = {
 }
 
 
+WIN_RATES = (0.5, 0.55, 0.65, 0.75, 0.9)
 SLOW = ("sequential",)  # and far from 0.95: an eighth of the matches will do
 _wilson, _clopper_pearson = cache(stats.wilson), cache(stats.clopper_pearson)  # few results differ
+EXACT = {"wilson": _wilson, "clopper_pearson": _clopper_pearson}
 
 
 def _sequential(games: Floats) -> Interval:
@@ -95,6 +98,14 @@ def coverage(
     return {
         name: {"coverage": means[name][0], "width": means[name][1], "matches": len(found[name])} for name in METHODS
     }
+
+
+def exact_coverage(method: Callable[[float, int], Interval], rate: float, games: int) -> float:
+    """Coverage of an interval of independent games without draws: the sum over all results, no simulation."""
+    wins = np.arange(games + 1)
+    bounds = [method(float(won), games) for won in wins]
+    inside = np.array([found.low <= rate <= found.high for found in bounds])
+    return float(binom.pmf(wins, games, rate)[inside].sum())
 
 
 def ladder_coverage(games: int, matches: int, seed: int) -> Row:
@@ -196,7 +207,7 @@ def study(options: argparse.Namespace, command: str) -> None:
         for a, b in track(PAIRS, "matches of bots")
         for episode in ("match", "round")
     }
-    truths = [("independent", f"rate {p}, no draws", independent(p, 0), p) for p in (0.5, 0.55, 0.65, 0.75, 0.9)]
+    truths = [("independent", f"rate {p}, no draws", independent(p, 0), p) for p in WIN_RATES]
     truths += [("independent", "rate 0.55, 10 % drawn", independent(0.55, 0.1), 0.55)]
     for a, b in PAIRS[:3]:
         deals = stats.deals_of(played[a, b, "match"].won)
@@ -205,12 +216,17 @@ def study(options: argparse.Namespace, command: str) -> None:
         {"kind": kind, "games": name, "truth": truth, "intervals": coverage(sample, truth, games, matches, seed)}
         for kind, name, sample, truth in track(truths, "coverage")
     ]
+    exact = [
+        {"rate": rate, **{name: exact_coverage(method, rate, games) for name, method in EXACT.items()}}
+        for rate in WIN_RATES
+    ]
     result: Row = {
         "command": command,
         "games": games,
         "matches": matches,
         "error": float(1.96 * np.sqrt(0.95 * 0.05 / matches)),
         "coverage": rows,
+        "exact": exact,
         "ladder": ladder_coverage(games, matches, seed),
         "equal_agents": equal_agents(options.evaluations, options.evaluation_games, seed),
         "variance_reduction": [reduction(*key, found) for key, found in played.items()],
@@ -236,6 +252,9 @@ def markdown(result: Row, command: str) -> str:
         for row in result["coverage"]
     ]
     lines += studies.table(["games", "true rate", *METHODS], cells)
+    lines += ["", "Exactly, by summing over all results of independent games without draws:", ""]
+    cells = [[f"rate {row['rate']}", *(f"{row[name]:.4f}" for name in EXACT)] for row in result["exact"]]
+    lines += studies.table(["games", *EXACT], cells)
     ladder = result["ladder"]
     lines += ["", f"Ladder of four players: ratings {ladder['ratings']:.3f}, a difference {ladder['difference']:.3f}."]
     e = result["equal_agents"]

@@ -52,7 +52,7 @@ def markdown(result: Row, command: str) -> str:
     lines += [
         "One agent against n - 1 bots of a kind, in every seat of every deal. Win rates have 95 % intervals by deals,"
     ]
-    lines += ["means over runs Student's.", ""]
+    lines += ["means over runs Student's; p is of the exact test against the fair share, corrected by Holm.", ""]
     titles = ["players", "variant", "games", "win rate", "fair share", "times fair", "mean over runs"]
     cells = [
         [
@@ -75,11 +75,11 @@ def markdown(result: Row, command: str) -> str:
             row["bot"],
             row["games"],
             studies.rate(row),
-            f"{row['p_value']:.2g}",
+            f"{row['p_holm']:.2g}",
         ]
         for row in result["matches"]
     ]
-    lines += studies.table(["run", "players", "iteration", "bot", "games", "win rate", "p (fair share)"], cells)
+    lines += studies.table(["run", "players", "iteration", "bot", "games", "win rate", "p (Holm)"], cells)
     return "\n".join(lines) + "\n"
 
 
@@ -104,7 +104,7 @@ def plot(result: Row) -> Figure:
 
 def study(options: argparse.Namespace, command: str) -> None:
     """Plays and writes."""
-    rows = studies.play_meetings(meetings(options), options)
+    rows = studies.with_holm(studies.play_meetings(meetings(options), options))
     result = {"command": command, "rows": combine(rows), "matches": rows}
     studies.write_study(options.out, "players", result, markdown(result, command), plot(result))
 

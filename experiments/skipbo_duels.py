@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 import env
 from muzero import stats
+from muzero.ladder import fit_text
 
 HERE = Path(__file__).resolve().parent
 BOTS = (
@@ -215,6 +216,7 @@ def study(deals: int, seed: int, keep: dict[tuple[str, str], Duel] | None = None
         "ladder": [
             {"bot": r.name, "elo": round(r.elo, 1), "ci": [round(r.low, 1), round(r.high, 1)]} for r in ladder.ratings
         ],
+        "fit": fit_text(ladder),
         "itself": [against_itself(name, 2, games, seed) for name in BOTS],
         "seats": [against_itself("hpvp", players, games, seed) for players in PLAYERS],
         "one_among": [one_among(*pair, players, games, seed) for pair in TABLES for players in PLAYERS],
@@ -276,6 +278,8 @@ def markdown(result: Row, difference: float, command: str) -> str:
         "| player | Elo | 95 % interval |",
         "|---|--:|:-:|",
         *(f"| `{r['bot']}` | {r['elo']:+.0f} | [{r['ci'][0]:+.0f}, {r['ci'][1]:+.0f}] |" for r in result["ladder"]),
+        "",
+        result["fit"],
         "",
         "## Against itself: what the start is worth",
         "",

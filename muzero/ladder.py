@@ -142,6 +142,15 @@ def win_rates(rows: Sequence[Row], order: Sequence[str]) -> NDArray[np.float64]:
     return rates
 
 
+def fit_text(found: stats.Ladder) -> str:
+    """Whether one number per agent explains the win rates."""
+    verdict = "explain" if found.fit >= 0.05 else "do not explain"
+    return (
+        f"One number per agent: the ratings {verdict} the win rates below (deviance {found.deviance:.1f}, "
+        f"{found.freedom} degrees of freedom, p {found.fit:.2g})."
+    )
+
+
 def markdown(found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
     """The ladder as a page."""
     order = [rating.name for rating in found.ratings]
@@ -162,6 +171,8 @@ def markdown(found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
     for number, r in enumerate(found.ratings, 1):
         interval = "-" if r.name == found.anchor else f"[{r.low:+.0f}, {r.high:+.0f}]"
         lines.append(f"| {number} | `{r.name}` | {r.elo:+.0f} | {interval} | {r.points:g} | {r.games:g} |")
+    if found.freedom:
+        lines += ["", fit_text(found)]
     if found.separated:
         lines += ["", "Somebody won or lost everything: ratings across that gap depend on the prior."]
     lines += ["", "Win rate of the row against the column:", ""]
@@ -205,6 +216,9 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command: str) -> 
         "pairings": rows,
         "names": found.names,
         "covariance": found.covariance.tolist(),
+        "deviance": found.deviance,
+        "freedom": found.freedom,
+        "fit": found.fit,
     }
     (out / "ladder.json").write_text(json.dumps(content, indent=1) + "\n")
     (out / "ladder.md").write_text(page)

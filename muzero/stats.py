@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.sparse.csgraph import connected_components
-from scipy.special import expit, logsumexp
-from scipy.stats import binomtest, mannwhitneyu, norm
+from scipy.special import expit, logsumexp, xlogy
+from scipy.stats import binomtest, chi2, mannwhitneyu, norm
 
 from muzero.config import require
 
@@ -394,6 +394,8 @@ class Ladder:
       separated: without the prior some rating would be infinite (a group of players won or lost everything against
         the others); the ratings on both sides of the gap then depend on the prior.
       names, covariance: of the Elos, in the order given, [P] and [P, P].
+      deviance, freedom: of the pairings from what the ratings predict, and its degrees of freedom.
+      fit: p-value of the deviance: small where no single number per player explains who beats whom.
     """
 
     ratings: tuple[Rating, ...]
@@ -402,6 +404,9 @@ class Ladder:
     confidence: float
     names: tuple[str, ...]
     covariance: Floats
+    deviance: float
+    freedom: int
+    fit: float
 
     def difference(self, a: str, b: str) -> Interval:
         """Elo of a minus Elo of b. (The difference of two rows' intervals is not its interval.)"""
@@ -442,7 +447,12 @@ def ladder(
     columns: tuple[Any, ...] = (elos, elos - reach, elos + reach, scored.sum(1), played.sum(1))
     rows = [Rating(name, *map(float, row)) for name, *row in zip(names, *columns, strict=True)]
     ratings = tuple(sorted(rows, key=lambda rating: -rating.elo))
-    return Ladder(ratings, anchor, separated, confidence, tuple(names), ELO_PER_LOGIT**2 * covariance)
+    expected = expit(logits[:, None] - logits)
+    deviance = 2 * float((xlogy(scored, scored / np.maximum(played, 1)) - xlogy(scored, expected)).sum())
+    freedom = int(np.triu(played > 0).sum()) - len(free)
+    fit = float(chi2.sf(deviance, freedom)) if freedom else 1.0
+    full = ELO_PER_LOGIT**2 * covariance
+    return Ladder(ratings, anchor, separated, confidence, tuple(names), full, deviance, freedom, fit)
 
 
 def _round_robin(names: Sequence[str], points: ArrayLike) -> Floats:

@@ -206,6 +206,12 @@ def pooled(rows: Sequence[Row]) -> Row:
     return total
 
 
+def with_holm(rows: Sequence[Row]) -> list[Row]:
+    """The matches of one table, each with its p-value corrected for there being several (`p_holm`)."""
+    adjusted = stats.holm([row["p_value"] for row in rows]).adjusted
+    return [{**row, "p_holm": float(p)} for row, p in zip(rows, adjusted, strict=True)]
+
+
 def over_seeds(values: Sequence[float]) -> Row:
     """Mean over independent runs (or pairs of runs) with Student's 95 % interval, which is about new seeds."""
     mean, count = float(np.mean(values)), len(values)
@@ -326,7 +332,7 @@ def add_run_options(parser: argparse.ArgumentParser, iterations: str, bots: bool
 def add_match_options(parser: argparse.ArgumentParser) -> None:
     """How matches are played, and by whom."""
     parser.add_argument("--simulations", type=int, help="per decision (default: as the network was trained)")
-    parser.add_argument("--batch", type=int, default=256, help="games in lockstep, per worker (default: 256)")
+    parser.add_argument("--batch", type=int, default=256, help="games that a worker plays at a time (default: 256)")
     parser.add_argument("--workers", type=int, default=0, help="processes (default: one per core)")
     parser.add_argument("--runtime", default="local", choices=("local", "ray"), help="who runs them (default: local)")
     parser.add_argument("--address", default="", help="of a Ray cluster (default: one is started here)")

@@ -175,6 +175,15 @@ def test_ladder_of_agresti() -> None:
     last = ladder.ratings[-1]
     assert (last.elo, last.low, last.high, last.points, last.games) == (0, 0, 0, 18, 78)
     assert not ladder.separated
+    assert (ladder.deviance, ladder.freedom) == (pytest.approx(15.7, abs=0.05), 15)
+    assert ladder.fit == pytest.approx(0.4, abs=0.01)
+
+
+def test_a_circle_of_winners_does_not_fit_on_a_ladder() -> None:
+    circle = stats.ladder(["rock", "paper", "scissors"], [[0, 20, 80], [80, 0, 20], [20, 80, 0]], "rock")
+    assert circle.freedom == 1
+    assert circle.fit < 1e-9
+    assert stats.ladder(["a", "b"], [[0, 3], [1, 0]], "a").fit == 1, "nothing is left to explain"
 
 
 def test_brier_and_reliability_by_hand() -> None:
