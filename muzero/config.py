@@ -213,7 +213,8 @@ class GameConfig:
         whether a round alone teaches how to win a match.
       bots: the curriculum, and whom bot evaluation is against.
       also_evaluate: further bots for bot evaluation, not played against in training.
-      pace: `td_steps` and `handover` that suit the length of its games, for presets.
+      pace: settings of learner and curriculum that suit the game, for presets: `td_steps`, `unroll`, and of the
+        curriculum `bots` (its share), `watched`, `handover` and `goal`.
       beyond_round: parts of an observation that say how the match stands, for `model.ignore`: a network that trains on
         single rounds has seen only how a match begins.
     """
@@ -225,7 +226,7 @@ class GameConfig:
     single_rounds: dict[str, Any] = field(default_factory=dict)
     bots: list[str] = field(default_factory=list)
     also_evaluate: list[str] = field(default_factory=list)
-    pace: dict[str, int] = field(default_factory=dict)
+    pace: dict[str, Any] = field(default_factory=dict)
     beyond_round: list[str] = field(default_factory=list)
 
     def rules_for_training(self) -> dict[str, Any]:

@@ -322,7 +322,7 @@ class FlatTrunk(nn.Module):
         """-> (no boards, the part that is conditioned)"""
         return None, latent
 
-    def forward(self, boards: Boards | None, conditioned: Tensor) -> Tensor:
+    def forward(self, boards: Boards | None, conditioned: Tensor, egos: Tensor) -> Tensor:
         """conditioned [B, E, L] -> features [B, E, L]"""
         return conditioned
 
@@ -345,6 +345,9 @@ class SlotTrunk(nn.Module):
     A block sees sums, so that symmetries do not matter: of its slots, of the products of pairs of them, and of their
     products with each shared card. Products tell equal cards from different ones. What boards are like is computed
     here, from the slots, and nowhere else in a latent: it stays true whatever an action has changed.
+
+    Where slots are their owners' alone, an ego is shown its own board first. A root knows one hand, the mover's, which
+    the positions imagined from it have in other seats: what it is worth need not be learned for each of them.
     """
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
@@ -352,6 +355,7 @@ class SlotTrunk(nn.Module):
         D, H, M = config.slot_dim, config.hidden, config.slot_hidden
         self.slots, self.shared, self.slot_dim, self.dim = spec.num_slots, len(spec.shared_cards), D, H
         self.shape = (spec.num_players, *spec.blocks.shape)
+        self.turns = config.ego and spec.private
         self.slot = nn.Linear(D, M)
         self.block = nn.Linear((2 + self.shared) * M, M)
         V = player_dim(spec, config)
@@ -392,11 +396,18 @@ class SlotTrunk(nn.Module):
         shared = rest[:, : self.shared * D].reshape(B, self.shared, D)
         return slots.view(B, self.slots, D), players, shared, rest
 
-    def forward(self, boards: Boards | None, conditioned: Tensor) -> Tensor:
-        """conditioned [B, E, C D + G] -> features [B, E, H]"""
+    def forward(self, boards: Boards | None, conditioned: Tensor, egos: Tensor) -> Tensor:
+        """conditioned [B, E, C D + G], egos [B, E] or [1, E] seats of the frame -> features [B, E, H]"""
         assert boards is not None
-        pooled = torch.cat([add_up(boards.blocks, 2), boards.players], 2)
-        features = F.gelu(self.boards(pooled.flatten(1)).unsqueeze(1) + self.rest(conditioned))
+        pooled = torch.cat([add_up(boards.blocks, 2), boards.players], 2)  # (B, P, M + V)
+        if self.turns:
+            seats = (egos.unsqueeze(2) + torch.arange(pooled.shape[1], device=egos.device)) % pooled.shape[1]
+            seats = seats.expand(len(pooled), -1, -1).flatten(1)  # (B, E P)
+            turned = pooled.gather(1, seats.unsqueeze(2).expand(-1, -1, pooled.shape[2]))
+            seen = self.boards(turned.view(*conditioned.shape[:2], -1))
+        else:
+            seen = self.boards(pooled.flatten(1)).unsqueeze(1)
+        features = F.gelu(seen + self.rest(conditioned))
         return features + F.gelu(self.mix(features))
 
     def _blocks(self, slots: Tensor, shared: Tensor) -> Tensor:

@@ -138,7 +138,9 @@ class Network(nn.Module):
         """latent [B, L], to_play [B] seats in the root's frame -> everything, for every ego."""
         P = self.num_players
         boards, rest = self.trunk.split(latent)
-        features = self.trunk(boards, self.condition(rest, self.seats[None], self._mover(to_play), P))  # (B, E, H)
+        features = self.trunk(
+            boards, self.condition(rest, self.seats[None], self._mover(to_play), P), self.seats[None]
+        )  # (B, E, H)
         own = self._movers_own(features, to_play)
         winner = rank = None
         if self.winner is not None and self.rank is not None:
@@ -151,7 +153,8 @@ class Network(nn.Module):
         """obs [B, W] -> latent, values [B, P] in the frame of the observer."""
         latent = self.represent(obs)
         boards, rest = self.trunk.split(latent)
-        features = self.trunk(boards, self.condition(rest, self.seats[None], self.seats[:1], self.num_players))
+        conditioned = self.condition(rest, self.seats[None], self.seats[:1], self.num_players)
+        features = self.trunk(boards, conditioned, self.seats[None])
         return latent, self.support.expectation(self.value(features).reshape(len(obs), self.num_players, -1))
 
     def _mover(self, to_play: Tensor) -> Tensor:
@@ -200,17 +203,17 @@ class Network(nn.Module):
         mover = self._mover(to_play)
         only_root = backup == "ego"
         if not self.config.ego:
-            features = self.trunk(boards, self.condition(rest, mover[:, None], mover, P))[:, 0]
+            features = self.trunk(boards, self.condition(rest, mover[:, None], mover, P), mover[:, None])[:, 0]
             values = self.support.expectation(self.value(features).view(rows, P, -1))
             values = self._root_seat(values, to_play) if only_root else values
             return self.policy(boards, features).float(), values
         if only_root:
             root = torch.zeros_like(to_play) if self.frame == "root" else -to_play % P
             egos = torch.stack([root, mover.expand_as(root)], 1)
-            features = self.trunk(boards, self.condition(rest, egos, mover, P))
+            features = self.trunk(boards, self.condition(rest, egos, mover, P), egos)
             own, judged = features[:, 1], features[:, :1]
         else:
-            features = self.trunk(boards, self.condition(rest, self.seats[None], mover, P))
+            features = self.trunk(boards, self.condition(rest, self.seats[None], mover, P), self.seats[None])
             own, judged = self._movers_own(features, to_play), features
         return self.policy(boards, own).float(), self.support.expectation(self.value(judged))
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 import env
 from muzero.config import ModelConfig
 from muzero.encoders import EqualCards, block_order
-from muzero.latents import PackedLinear, SlotDynamics, Support
+from muzero.latents import Boards, PackedLinear, SlotDynamics, SlotTrunk, Support
 from muzero.networks import ABLATIONS, VARIANTS, Network, load_model_config
 from muzero.spec import GameSpec
 
@@ -418,6 +418,21 @@ def test_a_network_for_many_has_the_weights_of_one_for_fewer(game: str, kind: tu
         large.weights_for(6, {})
 
 
+@pytest.mark.parametrize(("game", "turned"), [("skyjo", False), ("lama", True)])
+def test_egos_see_their_own_hand_first_where_hands_are_hidden(game: str, turned: bool) -> None:
+    """So what a hand is worth to its owner is learned once, whoever is to move."""
+    network = Network(GameSpec.of(game, 3), load_model_config("tiny", "belief"))
+    assert isinstance(network.trunk, SlotTrunk)
+    boards, rest = network.trunk.split(torch.randn(5, network.latent_dim))
+    same = rest.unsqueeze(1).expand(-1, 3, -1)
+    moved = Boards(boards.slots, boards.blocks.roll(-1, 1), boards.players.roll(-1, 1))
+    before, after = (network.trunk(found, same, network.seats[None]) for found in (boards, moved))
+    close = torch.isclose(before[:, [1, 2, 0]], after, atol=1e-5).all(2)
+    assert close.all() if turned else not close.any()
+    each = network.trunk(boards, same[:, :1], torch.tensor([[2]] * 5))
+    assert torch.isclose(each[:, 0], before[:, 2], atol=1e-5).all(), "by row, as by column"
+
+
 def test_a_smaller_table_gets_the_parts_of_the_same_seats_and_tokens() -> None:
     """Marks each part of the larger network by what it is for, and looks where the marks end up."""
     large, small = make("slots", "columns", "heads_only", 4), make("slots", "columns", "heads_only", 2)
@@ -557,7 +572,8 @@ def test_a_policy_can_tell_pairs_of_slots() -> None:
     optimizer = torch.optim.Adam(network.parameters(), 3e-3)
     for _ in range(300):
         boards, rest = network.trunk.split(network.represent(obs))
-        features = network.trunk(boards, network.condition(rest, network.seats[None, :1], network.seats[:1], 2))[:, 0]
+        mover = network.seats[None, :1]
+        features = network.trunk(boards, network.condition(rest, mover, network.seats[:1], 2), mover)[:, 0]
         loss = F.binary_cross_entropy_with_logits(network.policy(boards, features), legal)
         optimizer.zero_grad()
         loss.backward()
