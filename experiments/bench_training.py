@@ -11,8 +11,9 @@ Each figure has its yardstick, measured in turn with it:
     learner_efficiency   steps of `Trainer._learn` (replay, transfer, step, priorities) beside forward, backward and
                          optimiser of the same network and loss on one batch; the lower of the two presets';
                          `target_share`: part of the latter that encodes what came next, for targets
-    selfplay_efficiency  decisions of `SelfPlay.play` beside bench_search's figure at the same settings (CPU preset, all
-                         seats the current network's); `selfplay_to_plan`: beside `Planner.plan`, asked the same again
+    selfplay_efficiency  decisions of `SelfPlay.play` beside searches of bench_search's situations at the same settings
+                         (CPU preset, all seats the current network's);
+                         `selfplay_to_plan`: beside `Planner.plan`, asked the same again
     ray_scaling_1_to_2   two Ray actors beside one, as many tables each (CPU preset); in decisions per second, since
                          tables that began together end their games in waves
 """
@@ -41,7 +42,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import env
 from experiments.bench_env import cpu_model
-from experiments.bench_search import measure, seconds
+from experiments.bench_search import seconds, situations
 from muzero import checkpoint
 from muzero.config import Config, scheduled
 from muzero.learner import LOSSES, _compiled_losses, window_losses
@@ -243,14 +244,24 @@ def playing(config: Config, at_least: float) -> Figures:
         assert played.decisions == sum(len(arguments[0]) for arguments in asked) == played.steps
         return played.seconds / played.decisions, alone / played.decisions
 
+    still = situations(config.game.name, config.game.players, config.selfplay.tables)
+    still_asked = still.obs, still.legal, still.phase, still.moments()
+
+    def beside_bench_search() -> tuple[float, float]:
+        """The same, beside as many searches of bench_search's situations."""
+        asked.clear()
+        played = worker.play(orders)
+        searches = -(-played.decisions // still.num_envs)
+        there = clock(lambda: [plan(*still_asked) for _ in range(searches)])
+        return played.seconds / played.decisions, there / (searches * still.num_envs)
+
     whole, alone, efficiency = in_turn(once, at_least)
-    search = replace(config.search, simulations=orders.simulations)
-    there = measure(worker.network, search, config.selfplay.tables, at_least / 2)["decisions_per_s"]
+    _, there, in_all = in_turn(beside_bench_search, at_least)
     return {
         "selfplay_decisions_per_s": 1 / whole,
         "plan_decisions_per_s": 1 / alone,
-        "bench_search_decisions_per_s": there,
-        "selfplay_efficiency": 1 / whole / there,
+        "bench_search_decisions_per_s": 1 / there,
+        "selfplay_efficiency": in_all,
         "selfplay_to_plan": efficiency,
     }
 

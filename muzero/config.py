@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-COMPILE = ("off", "on", "graphs")
+COMPILE = ("off", "on", "any", "graphs")
 
 
 def cores() -> int:
@@ -96,7 +96,7 @@ class SearchConfig:
       skip_forced: do not search where only one action is legal.
       bf16: run the network in bfloat16 (autocast).
       compile: "off"; "on", through torch.compile, which takes half a minute at the start and pays for it soon;
-        "graphs", with CUDA graphs too (GPU only).
+        "any", the same for any number of rows instead of full batches; "graphs", with CUDA graphs too (GPU only).
       threads: of a lane's trees.
       workers: lanes that share the games, each with a thread of its own.
     """

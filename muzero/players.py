@@ -9,7 +9,7 @@
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
-    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=on|off
+    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=off|on|any
                 ablation=none|no_ego|wrong_ego|zero_all
                 (by default compiled from 100 simulations on: a quarter of a minute, then half as long again as fast)
     policy      iteration=N  temperature=T  ablation=...
@@ -141,7 +141,7 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
     if "algorithm" in player.options:
         changes["algorithm"] = player.options["algorithm"]
     search = replace(search, **changes)
-    worth_it = "on" if search.simulations >= _WORTH_COMPILING else "off"
+    worth_it = "any" if search.simulations >= _WORTH_COMPILING else "off"
     search = replace(search, compile=player.options.get("compile", worth_it))
     return Searcher(network_, search, batch, name=player.text)
 

@@ -22,8 +22,9 @@ from muzero.config import SearchConfig
 from muzero.networks import Network
 
 _NOT_FOR_TREES = {"skip_forced", "bf16", "compile", "workers", "prior_temperature"}
-_COMPILED_KINDS = 256  # compiled versions of one function: per network, device, thread count, and batch size on a GPU
-_FEWEST_ROWS = 2  # one alone would be compiled for itself
+_COMPILED_KINDS = 256  # compiled versions of one function: per network, batch size, device and thread count
+_FEWEST_ROWS = 2  # of a network compiled for any number: one alone would be compiled for itself
+_DYNAMIC = {"on": False, "graphs": False, "any": None}  # by kind: what is marked as such
 
 
 @dataclass(frozen=True)
@@ -170,19 +171,17 @@ class Lane:
     def _advance(self, games: int) -> tuple[Tensor, Tensor]:
         """Next latents and outputs for what the trees of so many games ask, and perhaps more rows to be ignored.
 
-        Compiled for a CPU, the network takes any number of rows but one; elsewhere it takes the full batch, and a small
-        rest is quicker without.
+        Compiled for one size, the network takes the full batch; a small rest is quicker without.
         """
-        rows, on_cpu = self.trees.leaves * games, self.device.type == "cpu"
+        rows, kind = self.trees.leaves * games, self.config.compile
         latents, asked = self._latents.flatten(0, 1), _to(self._asked, self.device)
-        if self.config.compile == "off" or not (on_cpu or 2 * games >= self.batch):
+        if kind == "off" or (kind != "any" and 2 * games < self.batch):
             return _advance(self.network, latents, asked[:, :rows], self.config.backup)
-        if on_cpu:
+        if kind == "any":
             asked = asked[:, : max(rows, _FEWEST_ROWS)]
             torch._dynamo.maybe_mark_dynamic(latents, 0)
             torch._dynamo.maybe_mark_dynamic(asked, 1)
-        advance = _compiled_advance(self.config.compile, self.device.type)
-        return advance(self.network, latents, asked, self.config.backup)
+        return _compiled_advance(kind, self.device.type)(self.network, latents, asked, self.config.backup)
 
     @torch.inference_mode()
     def plan(
@@ -275,11 +274,12 @@ def _advance(network: Network, latents: Tensor, asked: Tensor, backup: str) -> t
 
 @cache
 def _compiled_advance(kind: str, device: str) -> Callable[[Network, Tensor, Tensor, str], tuple[Tensor, Tensor]]:
-    """`_advance` through torch.compile, which keeps a version per network structure, device, and, on a GPU, size."""
+    """`_advance` through torch.compile, which keeps a version per network structure and device, and unless the kind is
+    "any", per batch size."""
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
     if device == "cpu":  # one call into C++, during which other lanes may use the interpreter
-        return torch.compile(_advance, options={"cpp_wrapper": True})
-    return torch.compile(_advance, dynamic=False, mode="reduce-overhead" if kind == "graphs" else "default")
+        return torch.compile(_advance, dynamic=_DYNAMIC[kind], options={"cpp_wrapper": True})
+    return torch.compile(_advance, dynamic=_DYNAMIC[kind], mode="reduce-overhead" if kind == "graphs" else "default")
 
 
 def _to(tensor: Tensor, device: torch.device) -> Tensor:
