@@ -214,7 +214,8 @@ class GameConfig:
       bots: the curriculum, and whom bot evaluation is against.
       also_evaluate: further bots for bot evaluation, not played against in training.
       pace: settings of learner and curriculum that suit the game, for presets: `td_steps`, `memory` (the
-        replay's window), `unroll`, and of the curriculum `bots` (its share), `watched`, `handover` and `goal`.
+        replay's window), `unroll`, `one_ahead`, `consistency` (its weight), and of the curriculum `bots` (its share),
+        `watched`, `handover` and `goal`.
       beyond_round: parts of an observation that say how the match stands, for `model.ignore`: a network that trains on
         single rounds has seen only how a match begins.
     """

@@ -104,7 +104,8 @@ def window_losses(
     nothing = torch.zeros(B, device=latent.device)
     totals = dict.fromkeys(LOSSES, nothing)
     totals["policy"] = over_windows(cross_entropy(said.policy, batch["policy"].flatten(0, 1)), batch["policy_mask"])
-    totals["value"] = over_windows(cross_entropy(said.value, returns).mean(1), batch["value_mask"])
+    values = cross_entropy(said.value, returns) * _value_shares(network, batch["to_play"].flatten())
+    totals["value"] = over_windows(values.sum(1), batch["value_mask"])
     reward = cross_entropy(torch.stack(rewards, 1), paid).mean(2)
     totals["reward"] = (reward * batch["reward_mask"]).sum(1) / K
     if said.winner is not None and said.rank is not None:
@@ -128,6 +129,19 @@ def window_losses(
     else:
         surprise = (value - batch["value"][:, :, 0])[:, 0].abs()
     return torch.stack([totals[name] for name in LOSSES]), surprise
+
+
+def _value_shares(network: Network, to_play: Tensor) -> Tensor:
+    """to_play [N], from the observer's seat on -> [N, P] how much each seat's value counts; or [1, P], all the same.
+
+    Where hands are hidden the observer's own is half of it: what the others have is mostly not to be known.
+    """
+    P = network.num_players
+    if not network.spec.private:
+        return torch.full((1, P), 1 / P, device=to_play.device)
+    observer = -to_play % P if network.frame == "mover" else torch.zeros_like(to_play)
+    own = F.one_hot(observer, P).float()
+    return 0.5 * own + 0.5 / (P - 1) * (1 - own)
 
 
 def _one_ahead(network: Network, batch: dict[str, Tensor], outlook: Tensor, discount: float) -> Tensor:

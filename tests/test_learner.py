@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 import env
 from muzero.config import LearnerConfig
-from muzero.learner import LOSSES, DivergedError, Learner, turned, window_losses
+from muzero.learner import LOSSES, DivergedError, Learner, _value_shares, turned, window_losses
 from muzero.networks import VARIANTS, Network, load_model_config
 from muzero.replay import Batch
 from muzero.spec import GameSpec
@@ -192,6 +192,15 @@ def test_what_another_player_sees_is_no_target() -> None:
     assert torch.equal(private["reconstruction"], alone["reconstruction"])
     assert (private["reconstruction"] < public["reconstruction"])[0]
     assert not torch.equal(private["value"], public["value"])
+
+
+@pytest.mark.parametrize(("game", "own", "others"), [("skyjo", 1 / 3, 1 / 3), ("lama", 0.5, 0.25)])
+def test_where_hands_are_hidden_ones_own_value_counts_most(game: str, own: float, others: float) -> None:
+    network = Network(GameSpec.of(game, 3), load_model_config("tiny", "belief"))
+    shares = _value_shares(network, torch.arange(3)).expand(3, 3)
+    for turn in range(3):  # seats are counted from the one to move, the observer being `turn` seats before
+        expected = [own if seat == -turn % 3 else others for seat in range(3)]
+        assert shares[turn].tolist() == pytest.approx(expected)
 
 
 def _first(mask: Tensor) -> Tensor:
