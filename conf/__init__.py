@@ -1,1 +1,1 @@
-"""The configuration tree that Hydra reads, a package so that it is installed with the code. Still empty."""
+"""The configuration tree that Hydra reads, a package so that it is installed with the code."""

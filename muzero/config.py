@@ -125,7 +125,7 @@ class SearchConfig:
     workers: int = 1
 
     def check(self) -> None:
-        """Refuses impossible values by name (the search itself checks the rest)."""
+        """Refuses impossible values by name."""
         require(self.algorithm in ("gumbel", "puct"), "search.algorithm", "gumbel or puct", self.algorithm)
         require(self.backup in ("maxn", "ego"), "search.backup", "maxn or ego", self.backup)
         require(self.unvisited in ("neutral", "lowest"), "search.unvisited", "neutral or lowest", self.unvisited)
@@ -134,7 +134,12 @@ class SearchConfig:
         for name in ("workers", "threads", "leaves", "max_considered"):
             require(getattr(self, name) >= 1, f"search.{name}", "1 or more", getattr(self, name))
         require(0 < self.discount <= 1, "search.discount", "more than 0, at most 1", self.discount)
-        require(self.prior_temperature > 0, "search.prior_temperature", "more than 0", self.prior_temperature)
+        for name in ("prior_temperature", "pb_c_base", "dirichlet_alpha"):
+            require(getattr(self, name) > 0, f"search.{name}", "more than 0", getattr(self, name))
+        for name in ("dirichlet_fraction", "virtual_loss"):
+            require(0 <= getattr(self, name) <= 1, f"search.{name}", "0 to 1", getattr(self, name))
+        for name in ("pb_c_init", "gumbel_scale", "value_scale", "maxvisit_init"):
+            require(getattr(self, name) >= 0, f"search.{name}", "0 or more", getattr(self, name))
 
 
 @dataclass
@@ -201,6 +206,29 @@ class LearnerConfig:
 
 
 @dataclass
+class PaceConfig:
+    """What of learner, replay and curriculum depends on the game rather than on the machine; presets refer to it.
+
+    Attributes:
+      td_steps, unroll, one_ahead: see `LearnerConfig`.
+      consistency: its `consistency_weight`.
+      memory: the replay's `window`.
+      bots: the curriculum's `share`.
+      watched, handover, goal: see `CurriculumConfig`.
+    """
+
+    td_steps: int = 10
+    unroll: int = 4
+    one_ahead: float = 0.0
+    consistency: float = 0.0
+    memory: float = 0.0
+    bots: float = 0.0
+    watched: float = 0.0
+    handover: float = 0.0
+    goal: float = 1.0
+
+
+@dataclass
 class GameConfig:
     """The game.
 
@@ -213,9 +241,7 @@ class GameConfig:
         whether a round alone teaches how to win a match.
       bots: the curriculum, and whom bot evaluation is against.
       also_evaluate: further bots for bot evaluation, not played against in training.
-      pace: settings of learner and curriculum that suit the game, for presets: `td_steps`, `memory` (the
-        replay's window), `unroll`, `one_ahead`, `consistency` (its weight), and of the curriculum `bots` (its share),
-        `watched`, `handover` and `goal`.
+      pace: settings of learner and curriculum that suit the game, for presets.
       beyond_round: parts of an observation that say how the match stands, for `model.ignore`: a network that trains on
         single rounds has seen only how a match begins.
     """
@@ -227,7 +253,7 @@ class GameConfig:
     single_rounds: dict[str, Any] = field(default_factory=dict)
     bots: list[str] = field(default_factory=list)
     also_evaluate: list[str] = field(default_factory=list)
-    pace: dict[str, Any] = field(default_factory=dict)
+    pace: PaceConfig = field(default_factory=PaceConfig)
     beyond_round: list[str] = field(default_factory=list)
 
     def rules_for_training(self) -> dict[str, Any]:
@@ -239,16 +265,18 @@ class GameConfig:
         import env
 
         require(self.name in env.games(), "game.name", f"one of {', '.join(env.games())}", self.name)
-        for key, rules in (("rules", self.rules), ("training", self.rules_for_training())):
+        for key, rules in (("players", self.rules), ("rules", self.rules), ("training", self.rules_for_training())):
             try:
                 tables = env.make(self.name, 1, self.players, rules)
             except ValueError as error:
-                raise ValueError(f"game.{key}: {error}") from None
-        for name in (*self.bots, *self.also_evaluate):
-            try:
-                tables.bot(name)
-            except ValueError as error:
-                raise ValueError(f"game.bots: {error}") from None
+                if ("num_players" in str(error)) == (key == "players"):
+                    raise ValueError(f"game.{key}: {str(error).removeprefix('num_players: ')}") from None
+        for key, names in (("bots", self.bots), ("also_evaluate", self.also_evaluate)):
+            for name in names:
+                try:
+                    tables.bot(name)
+                except ValueError as error:
+                    raise ValueError(f"game.{key}: {error}") from None
 
 
 @dataclass
@@ -537,11 +565,20 @@ class Config:
             if hasattr(part, "check"):
                 part.check()
         for players in self.selfplay.players:
-            replace(self.game, players=players).check()
+            try:
+                replace(self.game, players=players).check()
+            except ValueError as error:
+                raise ValueError(str(error).replace("game.players", "selfplay.players", 1)) from None
         from muzero.encoders import groups_read
+        from muzero.replay import least_megabytes
         from muzero.spec import GameSpec
 
         groups_read(GameSpec.of(self.game.name, self.game.players), self.model)
+        for players in self.player_counts():
+            spec = GameSpec.of(self.game.name, players)
+            room = least_megabytes(players, spec.width, spec.num_actions, len(spec.phase_table.possible))
+            room *= len(self.player_counts())
+            require(self.replay.megabytes >= room, "replay.megabytes", f"at least {room:.2g}", self.replay.megabytes)
         if self.replay.relabel:
             from muzero.symmetries import Relabelling
 
@@ -557,12 +594,13 @@ class Config:
 
 def check_schedule(key: str, schedule: list[list[Any]], least: float) -> None:
     """Refuses anything but pairs with rising iterations from 0 on."""
-    pairs = [list(pair) for pair in schedule]
-    good = all(len(pair) == 2 and pair[1] >= least for pair in pairs)
-    good = (
-        good and [pair[0] for pair in pairs] == sorted({pair[0] for pair in pairs}) and (not pairs or pairs[0][0] == 0)
-    )
-    require(good, key, f"[iteration, number] pairs, from iteration 0 on, numbers {least} or more", pairs)
+    expected = f"[iteration, number] pairs, from iteration 0 on, numbers {least} or more"
+    for pair in schedule:
+        numbers = isinstance(pair, list | tuple) and all(isinstance(number, int | float) for number in pair)
+        require(numbers and len(pair) == 2, key, expected, schedule)
+    starts = [start for start, _ in schedule]
+    rising = starts == sorted(set(starts)) and starts[:1] in ([], [0])
+    require(rising and all(number >= least for _, number in schedule), key, expected, schedule)
 
 
 def scheduled(schedule: list[list[Any]], iteration: int, otherwise: Any) -> Any:

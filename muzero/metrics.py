@@ -322,7 +322,7 @@ class Display:
             self._win_rates[opponent] = (*self._win_rates.get(opponent, ()), rate)[-12:]
         if self._live:
             self._record = {**self._record, **shown}
-        else:
+        elif not self.console.quiet:
             self.console.file.write(self._line(shown) + "\n")
             self.console.file.flush()
 

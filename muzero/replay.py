@@ -151,6 +151,11 @@ class SumTree:
         self._dirty[:] = False
 
 
+def least_megabytes(num_players: int, width: int, num_actions: int, num_phases: int) -> float:
+    """Of a replay that holds anything at all."""
+    return bytes_needed(FAN, num_players, width, num_actions, num_phases) / 2**20
+
+
 def _pick(weights: NDArray[np.float64], mass: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """weights [B, X], mass [B] -> the entry [B] that the mass falls into, and what is left of it there.
 

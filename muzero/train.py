@@ -88,6 +88,7 @@ class Trainer:
         self.metrics = metrics.Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)
         self._reanalysers: dict[int, Planner] = {}
         self._judge: Searcher | None = None
+        self._members_before = list(self.pool.members)
 
     # ---- the loop ----------------------------------------------------------------------------------------------
 
@@ -111,16 +112,20 @@ class Trainer:
         with Interruption() as interruption, display:
             try:
                 if self.beside and not self.finished:
-                    self._request()
+                    for _ in range(config.runtime.in_flight if config.runtime.kind == "ray" else 1):
+                        self._request()
+                if config.evaluation.every and not self.finished:
+                    self._evaluator()  # its memory and its compiler are wanted from the start
                 while not self.finished:
                     record, timings = self._iterate()
                     self.metrics.log(record, timings)
                     wandb.log(record, timings)
                     display.update(record, timings)
-                    last = self.finished or interruption.requested
-                    if last or self._due(train.checkpoint_every) or self.pool.wants(self.iteration):
+                    stop = interruption.requested
+                    due = self._due(train.checkpoint_every) or self._due(train.keep_every)
+                    if stop or self.finished or due or self.pool.wants(self.iteration):
                         self.save()
-                    if interruption.requested:
+                    if stop:
                         name = interruption.signal.name if interruption.signal else ""
                         console.print(f"{name}: saved {self.saved}; run the same command to go on")
                         return EXIT_REQUEUE
@@ -234,12 +239,14 @@ class Trainer:
 
     def _reanalyse(self, count: int) -> None:
         """Searches stored positions again."""
+        c = self.config
+        simulations = int(scheduled(c.selfplay.simulations, self.iteration, c.search.simulations))
         for players in self.replays:
-            if players not in self._reanalysers:
-                spec = GameSpec.of(self.config.game.name, players)
-                network = Network(spec, self.config.model).to(self.device).eval()
-                search = self._search(self.config.search.simulations)
-                self._reanalysers[players] = Planner(network, search, _REANALYSED)
+            planner = self._reanalysers.get(players)
+            if planner is None or planner.config.simulations != simulations:
+                spec = GameSpec.of(c.game.name, players)
+                network = Network(spec, c.model).to(self.device).eval()
+                self._reanalysers[players] = Planner(network, self._search(simulations), _REANALYSED)
             weights = self.network.weights_for(players, self.learner.playing_weights())
             self._reanalysers[players].network.load_state_dict(weights)
         while count > 0:
@@ -368,7 +375,9 @@ class Trainer:
             "model": asdict(c.model),
             "search": asdict(c.search),
         }
-        kept = {*range(0, self.iteration + 1, c.train.keep_every), *self.pool.members}
+        # The checkpoint before, which is there in case this one is damaged, may want members that have since left.
+        kept = {*range(0, self.iteration + 1, c.train.keep_every), *self.pool.members, *self._members_before}
+        self._members_before = list(self.pool.members)
         self.saved = checkpoint.save(
             self.run.path,
             self.iteration,

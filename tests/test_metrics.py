@@ -356,6 +356,12 @@ def test_what_training_itself_shows() -> None:
     assert out.getvalue().endswith(ending)
 
 
+def test_a_quiet_display_says_nothing() -> None:
+    out = io.StringIO()
+    Display(console=Console(file=out, quiet=True)).update({"iteration": 7})
+    assert out.getvalue() == ""
+
+
 def test_a_line_without_a_total() -> None:
     out = io.StringIO()
     Display(console=Console(file=out)).update({"iteration": 7})

@@ -307,6 +307,13 @@ def test_an_exploding_loss_stops_a_run(tmp_path: Path) -> None:
     assert checkpoint.checkpoints(run.path) == []
 
 
+def test_weights_are_kept_between_checkpoints_too(tmp_path: Path) -> None:
+    """Which studies compare: whether or not a multiple of `keep_every` is one of `checkpoint_every`."""
+    run = Run(tmp_path, "train.keep_every=3", "train.checkpoint_every=5", "selfplay.pool.share=0", "train.iterations=7")
+    kept = [int(place.name) for place in checkpoint.checkpoints(run.done().path)]
+    assert kept == [3, 6, 7]
+
+
 # ---- what is refused ---------------------------------------------------------------------------------------------
 
 
@@ -318,7 +325,12 @@ def test_an_exploding_loss_stops_a_run(tmp_path: Path) -> None:
         ("selfplay.temperature=[[5,1.0]]", "selfplay.temperature: expected"),
         ("game.bots=[nobody]", "game.bots: skyjo has no bot 'nobody'"),
         ("+game.rules.no_such_rule=1", "game.rules: rule 'no_such_rule'"),
-        ("game.players=99", "game.rules: num_players: expected 2 to 8, got 99"),
+        ("game.players=99", "game.players: expected 2 to 8, got 99"),
+        ("game.also_evaluate=[nobody]", "game.also_evaluate: skyjo has no bot 'nobody'"),
+        ("search.dirichlet_fraction=2", "search.dirichlet_fraction: expected 0 to 1, got 2.0"),
+        ("selfplay.temperature=[1.0]", "selfplay.temperature: expected [iteration, number] pairs"),
+        ("replay.megabytes=0.001", "replay.megabytes: expected at least"),
+        ("+game.pace.tdsteps=5", "Key 'tdsteps' not in 'PaceConfig'"),
         ("game.name=whist", "game.name: expected one of"),
         ("+learner.no_such_key=1", "Key 'no_such_key' not in 'LearnerConfig'"),
         ("+no_such_group.key=1", "Key 'no_such_group' not in 'Config'"),
@@ -327,7 +339,7 @@ def test_an_exploding_loss_stops_a_run(tmp_path: Path) -> None:
         ("search.leaves=0", "search.leaves: expected 1 or more, got 0"),
         ("game.bots=[]", "game.bots: expected at least one"),
         ("selfplay.players=[3,4]", "selfplay.players: expected game.players=2 among them, or none, got [3, 4]"),
-        ("selfplay.players=[2,9]", "game.rules: num_players: expected 2 to 8, got 9"),
+        ("selfplay.players=[2,9]", "selfplay.players: expected 2 to 8, got 9"),
         ("selfplay.players=[2,3,4,5,6]", "selfplay.tables: expected at least 5, one per worker and number of players"),
         ("replay.window=2", "replay.window: expected 0 to 1, got 2"),
         ("model.ignore=[weather]", "model.ignore: expected groups or fields of skyjo"),
