@@ -107,12 +107,14 @@ def clock(work: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def in_turn(pair: Callable[[], tuple[float, float]], at_least: float) -> tuple[float, float, float]:
-    """Medians of what a thing and its yardstick cost when they take turns, three times or for so many seconds, and of
+def in_turn(
+    pair: Callable[[], tuple[float, float]], at_least: float, at_least_times: int = 3
+) -> tuple[float, float, float]:
+    """Medians of what a thing and its yardstick cost when they take turns, so many times or for so many seconds, and of
     the yardstick's share."""
     pair()  # warm up
     series, started = [], time.perf_counter()
-    while len(series) < 3 or time.perf_counter() - started < at_least:
+    while len(series) < at_least_times or time.perf_counter() - started < at_least:
         series.append(pair())
     thing, yardstick = (statistics.median(column) for column in zip(*series, strict=True))
     return thing, yardstick, statistics.median(b / a for a, b in series)
@@ -317,32 +319,33 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
     }
 
 
-def ray_speed(config: Config, at_least: float, times: int = 0) -> Figures:
-    """Games and decisions per second of Ray actors, nobody learning; asked so many times, or for so many seconds."""
-    runtime = RayRuntime(config)
+def ray_speeds(one: Config, two: Config, at_least: float) -> tuple[Figures, Figures, float]:
+    """Games and decisions per second of one Ray actor and of two, nobody learning; and how much faster two are."""
+    runtimes = [RayRuntime(config) for config in (two, one)]  # the first has started Ray, and ends it
     try:
-        network = Network(GameSpec.of(config.game.name, config.game.players), config.model)
-        weights = {name: tensor.detach() for name, tensor in network.named_parameters()}
-        orders = first_orders(config, Mixture(0.0, ()))
+        spec = GameSpec.of(one.game.name, one.game.players)
+        weights = {name: tensor.detach() for name, tensor in Network(spec, one.model).named_parameters()}
+        games: list[list[float]] = [[], []]
 
-        def play() -> list[Played]:
-            runtime.request(orders, weights, None)
-            return runtime.gather()
+        def seconds_per_decision(which: int, config: Config) -> float:
+            runtimes[which].request(first_orders(config, Mixture(0.0, ())), weights, None)
+            began = time.perf_counter()
+            played = runtimes[which].gather()
+            elapsed = time.perf_counter() - began
+            games[which].append(sum(len(part.episodes) for part in played) / elapsed)
+            return elapsed / sum(part.decisions for part in played)
 
-        play()  # starts the actors, and compiles
-        asked, played = 0, []
-        started = time.perf_counter()
-        while asked < (times or 2) or (not times and time.perf_counter() - started < at_least):
-            played += play()
-            asked += 1
-        elapsed = time.perf_counter() - started
+        both, alone, scaling = in_turn(
+            lambda: (seconds_per_decision(0, two), seconds_per_decision(1, one)), at_least, at_least_times=5
+        )
     finally:
-        runtime.close()
-    return {
-        "requests": asked,
-        "games_per_s": sum(len(part.episodes) for part in played) / elapsed,
-        "decisions_per_s": sum(part.decisions for part in played) / elapsed,
-    }
+        for runtime in reversed(runtimes):
+            runtime.close()
+    figures = [
+        {"requests": len(found) - 1, "games_per_s": statistics.median(found[1:]), "decisions_per_s": 1 / each}
+        for found, each in zip(games, (both, alone), strict=True)
+    ]
+    return figures[1], figures[0], scaling
 
 
 # ---- the whole -------------------------------------------------------------------------------------------------------
@@ -378,18 +381,20 @@ def bench(quick: bool, at_least: float, threads: int) -> Figures:
         "paper",
         projected(preset("paper", *paper), found["learner_steps_per_s"], at_least),
     )
-    times = 0
-    for workers in (1, 2):
-        tables = preset("cpu", *cpu).selfplay.tables * workers
-        actors = ("runtime=ray", f"runtime.workers={workers}", f"selfplay.tables={tables}", "train.mode=sync")
-        speed = ray_speed(preset("cpu", *cpu, *actors), at_least, times)
-        times = note(f"CPU preset, {workers} Ray actors", f"ray_{workers}", speed)["requests"]  # as many games each
+    actors = [
+        preset("cpu", *cpu, "runtime=ray", f"runtime.workers={n}", "runtime.worker_cpus=0.5", "train.mode=sync")
+        for n in (1, 2)
+    ]
+    actors[1] = replace(actors[1], selfplay=replace(actors[1].selfplay, tables=2 * actors[0].selfplay.tables))
+    one, two, scaling = ray_speeds(actors[0], actors[1], at_least)
+    note("CPU preset, 1 Ray actor", "ray_1", one)
+    note("CPU preset, 2 Ray actors", "ray_2", two)
     headlines = {
         "learner_efficiency": min(figures["cpu_learner_efficiency"], figures["paper_learner_efficiency"]),
         "selfplay_efficiency": figures["cpu_selfplay_efficiency"],
         "paper_iteration_s": figures["paper_iteration_s"],
         "cpu_games_per_s": figures["cpu_games_per_s"],
-        "ray_scaling_1_to_2": figures["ray_2_decisions_per_s"] / figures["ray_1_decisions_per_s"],
+        "ray_scaling_1_to_2": scaling,
     }
     show("in short", headlines)
     return {**figures, **headlines}
