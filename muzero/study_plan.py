@@ -79,7 +79,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-_SMALL = {"GPUS": "none", "CPUS": "1", "MEM": "4G", "TIME": "1:00:00"}  # of a job that only reads results
+_SMALL = {"GPUS": "none", "CPUS": "1", "MEM": "2G", "TIME": "1:00:00"}  # of a job that only reads results
 
 
 @dataclass(frozen=True)

@@ -214,9 +214,9 @@ def test_a_death_with_several_requests_under_way_is_one_death() -> None:
     config = a_config("ray", mode="async")
     config = replace(config, runtime=replace(config.runtime, in_flight=2))
     runtime, landed = RayRuntime(config), 0
+    ray.get(runtime.actors[0].state.remote())  # it has started
     for _ in range(2):
-        runtime.request(orders(4), weights(config), None)
-    time.sleep(5)
+        runtime.request(orders(40), weights(config), None)
     ray.kill(runtime.actors[0])
     while runtime._flights:
         landed += len(runtime.gather())

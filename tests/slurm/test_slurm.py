@@ -99,9 +99,8 @@ def test_a_job_killed_at_random_moments_ends_the_same(slurm: Slurm, reference: P
     number = a_job(slurm, run)
     for kill in (1, 2):
         time.sleep(rng.uniform(0, 1))
-        (process,) = [
-            p for node in ("node1", "node2", "node3") for p in slurm.processes(node, "python", str(run), "-m")
-        ]
+        nodes = ("node1", "node2", "node3")
+        (process,) = [p for node in nodes for p in slurm.processes(node, "-m", str(run), program="python")]
         os.kill(process, signal.SIGKILL)
         slurm.wait_for(number, "FAILED")
         slurm.command("scontrol", "requeue", number)

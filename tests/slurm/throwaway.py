@@ -87,8 +87,8 @@ class Slurm:
         wait_until(reached, lambda: f"{shown.get('JobState')}: {self.log(number)}")
         return shown
 
-    def processes(self, node: str, *words: str) -> list[int]:
-        """Of jobs on a node, those that have all these words in their command line."""
+    def processes(self, node: str, *words: str, program: str = "") -> list[int]:
+        """Of jobs on a node, those that have all these words in their command line, and run a program of this name."""
         found = []
         for place in Path("/proc").iterdir():
             if place.name.isdigit() and int(place.name) != os.getpid():
@@ -97,8 +97,9 @@ class Slurm:
                     line = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 except OSError:  # gone
                     continue
-                here = f"SLURM_CONF={self.environment['SLURM_CONF']}".encode() in told
-                if here and f"SLURMD_NODENAME={node}".encode() in told and all(word in line for word in words):
+                here = {f"SLURM_CONF={self.environment['SLURM_CONF']}".encode(), f"SLURMD_NODENAME={node}".encode()}
+                wanted = all(word in line for word in words) and _name(int(place.name)).startswith(program)
+                if here <= set(told) and wanted:
                     found.append(int(place.name))
         return found
 
