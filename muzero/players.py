@@ -27,6 +27,7 @@ from typing import Any
 import torch
 from omegaconf import OmegaConf
 
+import env
 from muzero import checkpoint
 from muzero.agents import Agent, Bot, Policy, Random, Searcher, Simulator
 from muzero.config import ModelConfig, SearchConfig, require
@@ -125,7 +126,14 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
         worlds = number(int, player.what, "worlds")
         network = player.options.get("network")
         judge = load_network(parse(f"policy:{network}"), game, players)[0] if network else None
+        hides = judge is not None and judge.spec.private
+        reason = f"none in {game}, where the next one to decide sees another hand"
+        require(not hides, f"agent {player.text!r}, network", reason, network)
         bot = player.options.get("bot", "greedy")
+        try:
+            env.make(game, 1, players).bot(bot)
+        except ValueError as error:
+            raise ValueError(f"agent {player.text!r}, bot: {error}") from None
         return Simulator(worlds, bot, judge, threads=threads, name=player.text)
     network_, search = load_network(player, game, players)
     if "ablation" in player.options:

@@ -86,6 +86,8 @@ def test_a_network_plays_its_own_game_only(run: Path) -> None:
         players.build(players.parse(f"policy:{run}"), "skyjo", 3, batch=1)
     with pytest.raises(ValueError, match="worlds: expected a number, got 'many'"):
         players.build(players.parse("simulator:many"), "skyjo", 2, batch=1)
+    with pytest.raises(ValueError, match=r"agent 'simulator:8', bot: .*greedy"):
+        players.build(players.parse("simulator:8"), "lama", 4, batch=1)
 
 
 # ---- matches -----------------------------------------------------------------------------------------------------

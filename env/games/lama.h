@@ -54,7 +54,7 @@ struct Lama : CardGame<Lama> {
   using Layout = LamaLayout;
 
   static constexpr const char* kName = "lama";
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   static constexpr int kNumActions = 9;
   static constexpr int kMinPlayers = 2;
   static constexpr int kMaxPlayers = 8;

@@ -10,7 +10,7 @@ inline ObservationSpec Lama::observation(int players, bool counts) {
   std::vector<TokenGroup> groups = {
       {"hand",
        Rules::kKinds * players,
-       {{"owner", 8, false, true}, {"kind", Rules::kKinds}, {"count", kUnknown + 1}},
+       {{"owner", 8, false, true}, {"card", kCodes, false, false, true}, {"count", kUnknown + 1}},
        true,
        true,
        true},
@@ -19,7 +19,7 @@ inline ObservationSpec Lama::observation(int players, bool counts) {
        {{"owner", 8, false, true}, {"cards", kSizes}, {"folded", 2}, {"to_go", 256}, {"black", 32}, {"white", 10}},
        false,
        true},
-      {"pile", 1, {{"top", kCodes}, {"size", kSizes}}},
+      {"pile", 1, {{"top", kCodes, false, false, true}, {"size", kSizes}}},
       {"global",
        1,
        {{"deck_size", kSizes}, {"step", 64}, {"current", 8}, {"round", 32}, {"reshuffled", 2}, {"players", 7}}},
@@ -40,10 +40,10 @@ inline void Lama::observe(const Rules& rules, int seat, int16_t* out, bool count
   for (int r = 0, s = seat; r < n; ++r, s = next(s)) {
     seen_as[1 + s] = static_cast<int16_t>(1 + r);
     const bool hidden = hand_hidden_from(s, seat);
-    for (int kind = 0; kind < Rules::kKinds; ++kind) {
+    for (int card = 1; card <= kLlama; ++card) {
       *out++ = static_cast<int16_t>(r);
-      *out++ = static_cast<int16_t>(kind);
-      *out++ = hidden ? int16_t{kUnknown} : int16_t{hand[s][kind + 1]};
+      *out++ = static_cast<int16_t>(card);
+      *out++ = hidden ? int16_t{kUnknown} : int16_t{hand[s][card]};
     }
   }
   for (int r = 0, s = seat; r < n; ++r, s = next(s)) {

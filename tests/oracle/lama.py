@@ -279,8 +279,8 @@ class Lama:
         around = [(seat + r) % self.num_players for r in self.seats]
         row = []
         for r, other in enumerate(around):
-            for kind, card in enumerate(CARDS):
-                row += [r, kind, HIDDEN if self.hides(other, seat) else self.hands[other].count(card)]
+            for code, card in enumerate(CARDS, 1):
+                row += [r, code, HIDDEN if self.hides(other, seat) else self.hands[other].count(card)]
         for r, other in enumerate(around):
             total = self.scores[other]
             to_go = max(0, min(255, self.rules["target"] - total))
