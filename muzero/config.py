@@ -215,6 +215,8 @@ class PaceConfig:
       memory: the replay's `window`.
       bots: the curriculum's `share`.
       watched, handover, goal: see `CurriculumConfig`.
+      tables, moves: of self-play.
+      compile: the search's.
     """
 
     td_steps: int = 10
@@ -226,6 +228,9 @@ class PaceConfig:
     watched: float = 0.0
     handover: float = 0.0
     goal: float = 1.0
+    tables: int = 256
+    moves: int = 96
+    compile: str = "on"
 
 
 @dataclass
