@@ -428,8 +428,8 @@ class SlotPolicy(nn.Module):
 
     said_by: Tensor
     of_kind: Tensor
-    touched: Tensor
-    present: Tensor
+    known: Tensor
+    together: Tensor
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
@@ -450,8 +450,16 @@ class SlotPolicy(nn.Module):
         self.score = nn.Linear(M, R)
         self.compares = max(map(len, touched_blocks(spec))) > 1
         if self.compares:
-            self.register_buffer("touched", touched * R + roles, persistent=False)  # (A, K) place and role
-            self.register_buffer("present", present.float().unsqueeze(2), persistent=False)
+            known, which = torch.unique((touched * R + roles)[present], return_inverse=True)  # places in roles
+            n = len(known)
+            together = torch.zeros(
+                n, n, spec.num_actions
+            )  # 1 where an action touches both, the first one's number less
+            for one, other in torch.combinations(torch.arange(len(action))).tolist():
+                if action[one] == action[other]:
+                    together[min(which[one], which[other]), max(which[one], which[other]), action[one]] = 1.0
+            self.register_buffer("known", known, persistent=False)
+            self.register_buffer("together", together.flatten(0, 1), persistent=False)
             self.in_role = nn.Linear(config.slot_dim, R * _PAIR_DIM)
             self.of_pairs = nn.Linear(_PAIR_DIM, 1, bias=False)
 
@@ -464,10 +472,11 @@ class SlotPolicy(nn.Module):
         seen = self.slot(boards.slots[:, : self.scored])
         hidden = F.relu(seen + seen * factor + around + context)
         logits: Tensor = self.kind(features) @ self.of_kind + self.score(hidden).flatten(1) @ self.said_by
-        if self.compares:
+        if self.compares:  # every two places in roles, once, whichever actions touch them
             in_role = self.in_role(boards.slots[:, : self.scored]).view(len(features), -1, _PAIR_DIM)
-            there = in_role.index_select(1, self.touched.view(-1)).view(len(features), *self.touched.shape, -1)
-            logits = logits + self.of_pairs(pairs(there * self.present, 2)).squeeze(2)
+            there = in_role.index_select(1, self.known)
+            alike = torch.bmm(there * self.of_pairs.weight, there.transpose(1, 2))  # (B, n, n)
+            logits = logits + alike.flatten(1) @ self.together
         return logits
 
 

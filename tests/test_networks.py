@@ -15,7 +15,7 @@ from torch.nn import functional as F
 import env
 from muzero.config import ModelConfig
 from muzero.encoders import EqualCards, block_order
-from muzero.latents import Boards, PackedLinear, SlotDynamics, SlotTrunk, Support
+from muzero.latents import Boards, PackedLinear, SlotDynamics, SlotPolicy, SlotTrunk, Support, touched_places
 from muzero.networks import ABLATIONS, VARIANTS, Network, load_model_config
 from muzero.spec import GameSpec
 
@@ -579,6 +579,27 @@ def test_a_policy_can_tell_pairs_of_slots() -> None:
         loss.backward()
         optimizer.step()
     assert loss.item() < 0.05
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("game", "players"), [("skipbo", 2), ("skipbo", 3), ("lama", 4)])
+def test_pairs_of_slots_count_once_for_every_action_that_touches_both(game: str, players: int) -> None:
+    spec = GameSpec.of(game, players)
+    policy = Network(spec, load_model_config("tiny")).policy
+    assert isinstance(policy, SlotPolicy)
+    slots = torch.randn(3, spec.num_slots, policy.slot.in_features)
+    blocks = torch.randn(3, players, len(spec.blocks), policy.block.in_features)
+    boards, features = Boards(slots, blocks, torch.empty(3, players, 0)), torch.randn(3, policy.kind.in_features)
+    in_role, weight = policy.in_role(slots).unflatten(2, (spec.num_roles, -1)), policy.of_pairs.weight[0].clone()
+    both = policy(boards, features)
+    policy.of_pairs.weight.zero_()
+    by_pairs = both - policy(boards, features)
+    touched, roles, present = touched_places(spec)
+    for action in range(spec.num_actions):
+        there = [in_role[:, touched[action, k], roles[action, k]] for k in present[action].nonzero().flatten()]
+        expected = sum(((one * other) @ weight for i, one in enumerate(there) for other in there[:i]), torch.zeros(3))
+        torch.testing.assert_close(by_pairs[:, action], expected, rtol=1e-4, atol=1e-4)
+    assert by_pairs.abs().max() > 0.01
 
 
 def test_equal_cards_are_counted() -> None:
