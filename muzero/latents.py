@@ -343,8 +343,9 @@ class SlotTrunk(nn.Module):
     """Pools slots into blocks and boards, and joins the players' vectors and the global part.
 
     A block sees sums, so that symmetries do not matter: of its slots, of the products of pairs of them, and of their
-    products with each shared card. Products tell equal cards from different ones. What boards are like is computed
-    here, from the slots, and nowhere else in a latent: it stays true whatever an action has changed.
+    products with each shared card. Products tell equal cards from different ones. Where blocks are single slots and no
+    cards are shared, boards see the products of pairs of their slots: cards that fit on piles. What boards are like is
+    computed here, from the slots, and nowhere else in a latent: it stays true whatever an action has changed.
 
     Where slots are their owners' alone, an ego is shown its own board first. A root knows one hand, the mover's, which
     the positions imagined from it have in other seats: what it is worth need not be learned for each of them.
@@ -360,7 +361,10 @@ class SlotTrunk(nn.Module):
         self.block = nn.Linear((2 + self.shared) * M, M)
         V = player_dim(spec, config)
         self.players_dim = spec.num_players * V
-        self.boards = nn.Linear(spec.num_players * (M + V), H, bias=False)
+        self.pairs = self.shape[2] == 1 and not self.shared
+        if self.pairs:  # there are many; small at first, or they drown everything else
+            self.pair_scale = nn.Parameter(torch.full((M,), 0.1 / self.shape[1]))
+        self.boards = nn.Linear(spec.num_players * (M + self.pairs * M + V), H, bias=False)
         self.rest = nn.Linear(rest_dim(spec, config), H)
         self.mix = nn.Linear(H, H)
         blocks = touched_blocks(spec)
@@ -399,7 +403,11 @@ class SlotTrunk(nn.Module):
     def forward(self, boards: Boards | None, conditioned: Tensor, egos: Tensor) -> Tensor:
         """conditioned [B, E, C D + G], egos [B, E] or [1, E] seats of the frame -> features [B, E, H]"""
         assert boards is not None
-        pooled = torch.cat([add_up(boards.blocks, 2), boards.players], 2)  # (B, P, M + V)
+        parts = [add_up(boards.blocks, 2), boards.players]
+        if self.pairs:
+            seen = self.slot(boards.slots).unflatten(1, self.shape[:2])
+            parts.insert(0, pairs(at_least_single(seen), 2) * self.pair_scale)
+        pooled = torch.cat(parts, 2)  # (B, P, M + V), or 2 M + V
         if self.turns:
             seats = (egos.unsqueeze(2) + torch.arange(pooled.shape[1], device=egos.device)) % pooled.shape[1]
             seats = seats.expand(len(pooled), -1, -1).flatten(1)  # (B, E P)
@@ -462,6 +470,7 @@ class SlotPolicy(nn.Module):
             self.register_buffer("together", together.flatten(0, 1), persistent=False)
             self.in_role = nn.Linear(config.slot_dim, R * _PAIR_DIM)
             self.of_pairs = nn.Linear(_PAIR_DIM, 1, bias=False)
+            nn.init.zeros_(self.of_pairs.weight)  # dozens of pairs: else some policies are as good as certain at first
 
     def forward(self, boards: Boards | None, features: Tensor) -> Tensor:
         """features [B, H] -> [B, A]"""

@@ -523,7 +523,7 @@ def test_cards_that_nobody_owns_are_slots_of_the_latent() -> None:
     obs[:, decision.offset + hand] = 0
     unseen = network.represent(obs)[0, start + D : start + 2 * D]
     assert torch.equal(unseen, vectors[3][1])
-    assert GameSpec.of("lama", 3).shared_cards == ()
+    assert GameSpec.of("skipbo", 2).shared_cards == ()
 
 
 @pytest.mark.parametrize("kind", ["flat transformer", "slots transformer", "slots columns"])
@@ -590,16 +590,31 @@ def test_pairs_of_slots_count_once_for_every_action_that_touches_both(game: str,
     slots = torch.randn(3, spec.num_slots, policy.slot.in_features)
     blocks = torch.randn(3, players, len(spec.blocks), policy.block.in_features)
     boards, features = Boards(slots, blocks, torch.empty(3, players, 0)), torch.randn(3, policy.kind.in_features)
-    in_role, weight = policy.in_role(slots).unflatten(2, (spec.num_roles, -1)), policy.of_pairs.weight[0].clone()
-    both = policy(boards, features)
-    policy.of_pairs.weight.zero_()
-    by_pairs = both - policy(boards, features)
+    in_role, weight = policy.in_role(slots).unflatten(2, (spec.num_roles, -1)), policy.of_pairs.weight[0]
+    alone = policy(boards, features)
+    weight.normal_()
+    by_pairs = policy(boards, features) - alone
     touched, roles, present = touched_places(spec)
     for action in range(spec.num_actions):
         there = [in_role[:, touched[action, k], roles[action, k]] for k in present[action].nonzero().flatten()]
         expected = sum(((one * other) @ weight for i, one in enumerate(there) for other in there[:i]), torch.zeros(3))
         torch.testing.assert_close(by_pairs[:, action], expected, rtol=1e-4, atol=1e-4)
     assert by_pairs.abs().max() > 0.01
+
+
+@pytest.mark.parametrize("game", env.games())
+def test_policies_begin_open_minded(game: str) -> None:
+    players = 4 if game == "lama" else 2
+    tables = env.make(game, 64, players, seed=0)
+    for step in range(20):
+        tables.step(tables.sample_actions(step))
+    for seed in range(4):
+        torch.manual_seed(seed)
+        network = Network(GameSpec.of(game, players), load_model_config("tiny", "belief")).eval()
+        logits = network.initial(torch.from_numpy(tables.obs), "maxn")[1][:, : tables.num_actions]
+        policy = logits.masked_fill(torch.from_numpy(~tables.legal), -torch.inf).softmax(1)
+        entropy = torch.special.entr(policy).sum(1).mean().item()
+        assert entropy > 0.7 * np.log(tables.legal.sum(1)).mean()
 
 
 def test_equal_cards_are_counted() -> None:
