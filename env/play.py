@@ -17,10 +17,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from env.vector import Bot, VecEnv, games, make
-
-DEFAULT_BOT = "greedy"
-"""The opponent in games that have a bot of this name; in others it is their first."""
+from env.vector import DEFAULT_BOT, Bot, VecEnv, games, make
 
 
 class Leave(Exception):
@@ -307,7 +304,7 @@ def seat_bots(tables: VecEnv, arguments: argparse.Namespace) -> list[Bot | None]
         raise ValueError("--seat is for players, not with --watch")
     if seat >= players:
         raise ValueError(f"--seat: expected 0 to {players - 1}, got {seat}")
-    names = arguments.opponents or [DEFAULT_BOT if DEFAULT_BOT in tables.bots else next(iter(tables.bots))]
+    names = arguments.opponents or [tables.default_bot]
     wanted = players if arguments.watch else players - 1
     if len(names) not in (1, wanted):
         raise ValueError(f"--opponents: expected 1 or {wanted} for {players} players, got {len(names)}")

@@ -22,6 +22,9 @@ Rules = str | Mapping[str, Any]
 _INTERRUPTIBLE = 1 << 22  # decisions
 _GAMES_AT_ONCE = 1 << 14
 
+DEFAULT_BOT = "greedy"
+"""The default opponent in games that have a bot of this name; in others it is their first."""
+
 
 def games() -> list[str]:
     """Names of the games that `make` knows."""
@@ -336,6 +339,11 @@ class VecEnv:
     def bots(self) -> dict[str, str]:
         """Name -> idea of every hand-written player of this game."""
         return {doc.name: doc.idea for doc in self.info.bots}
+
+    @property
+    def default_bot(self) -> str:
+        """Who plays where no bot is named."""
+        return DEFAULT_BOT if DEFAULT_BOT in self.bots else next(iter(self.bots))
 
     def bot_actions(
         self, bots: Sequence[Bot | None], seed: int = 0, out: NDArray[np.int64] | None = None

@@ -58,7 +58,7 @@ def meetings(options: argparse.Namespace) -> list[Meeting]:
 
 def combine(rows: Sequence[Row]) -> Row:
     """The table: by iteration, all pairs pooled and the mean over pairs; and where the advantage changes hands."""
-    for key in ("kinds", "simulations", "players"):
+    for key in ("kinds", "simulations", "players", "seed", "games"):
         kinds = sorted({json.dumps(row[key]) for row in rows})
         require(len(kinds) == 1, f"{key} of the parts", "the same in all", " and ".join(kinds))
     by_iteration: dict[int, list[Row]] = {}

@@ -133,8 +133,8 @@ def figures(games: int, seed: int) -> list[Row]:
     return rows
 
 
-def wins_of_third(others: str, parameters: Parameters, games: int, seed: int, first: int = 0) -> NDArray[np.bool_]:
-    """Whether strategy 3 is among the winners, game by game, each seat a quarter of them.
+def wins_of_third(others: str, parameters: Parameters, games: int, seed: int, first: int = 0) -> NDArray[np.float64]:
+    """Whether strategy 3 is among the winners, game by game, each seat a quarter of them; NaN where a game was aborted.
 
     The same `seed` and `first` deal the same games, whatever the parameters.
     """
@@ -145,8 +145,13 @@ def wins_of_third(others: str, parameters: Parameters, games: int, seed: int, fi
         bots = [tables.bot(others)] * 4
         bots[seat] = tables.bot(f"strategy_3({values})")
         records = tables.play(bots, games // 4, first_deal=first + seat * (games // 4), seed=seed)
-        won.append(winners(records.scores)[:, seat] & ~records.truncated)
+        won.append(np.where(records.truncated, np.nan, winners(records.scores)[:, seat]))
     return np.concatenate(won)
+
+
+def of_finished(won: NDArray[np.float64]) -> Row:
+    """Share of games won, of those that were not aborted."""
+    return share(int(np.nansum(won)), int((~np.isnan(won)).sum()))
 
 
 def folds(parameters: Parameters) -> bytes:
@@ -171,21 +176,22 @@ def search(games: int, seed: int, published: Parameters) -> Row:
     rungs, first = [], 0
     while len(field) > 1:
         each = max(games // len(field) // 16, 1) * 4
-        rates = np.array([wins_of_third("strategy_1", parameters, each, seed, first).mean() for parameters in field])
+        played = [wins_of_third("strategy_1", parameters, each, seed, first) for parameters in field]
+        rates = np.array([np.nanmean(won) for won in played])
         first += each
         keep = np.argsort(-rates, kind="stable")[: max(len(field) // ETA, 1)]
         rungs.append({"candidates": len(field), "games": each, "best": round(float(rates.max()), 5)})
         field = [field[i] for i in keep]
     tuned = field[0]
     ours, theirs = (wins_of_third("strategy_1", parameters, games, seed, first) for parameters in (tuned, published))
-    gain = ours.astype(float) - theirs
+    gain = (ours - theirs)[~np.isnan(ours - theirs)]
     error = float(gain.std(ddof=1)) / math.sqrt(len(gain))
     return {
         "different": len(different),
         "rungs": rungs,
         "parameters": tuned,
-        "confirmed": share(int(ours.sum()), len(ours)),
-        "published_parameters": share(int(theirs.sum()), len(theirs)),
+        "confirmed": of_finished(ours),
+        "published_parameters": of_finished(theirs),
         "gain": {
             "value": round(float(gain.mean()), 5),
             "ci": [round(float(gain.mean()) + side * 1.96 * error, 5) for side in (-1, 1)],
@@ -203,7 +209,7 @@ def study(games: int, figure_games: int, seed: int, published: Row) -> Row:
     section = published["one_against_three"]
     for number, others in enumerate(("strategy_1", "strategy_2")):
         won = wins_of_third(others, tuple(section["parameters"]), games, seed + 10 + number)
-        row = share(int(won.sum()), len(won))
+        row = of_finished(won)
         row |= {"published": section[others]["p_win_game"], "published_ci": section[others]["ci"]}
         row["z"] = distance_of_shares(row, row["published"], published["games"])
         result["one_against_three"][others] = row

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -159,7 +159,7 @@ def _is_good(future: Future[Games]) -> bool:
 
 
 class Ray:
-    """Ray tasks, one core each, and a share of a GPU if there are any. Ray itself plays again what a death has cost."""
+    """Ray tasks, one core each, and a share of a GPU if there are any."""
 
     def __init__(self, count: int, address: str = "") -> None:
         """`count` tasks at a time; 0 for one per core, of the cluster if there is an address."""
@@ -177,16 +177,36 @@ class Ray:
         there = ray.cluster_resources()  # type: ignore[no-untyped-call]
         self.count = count or max(1, int(there.get("CPU", 1)))
         gpus = there.get("GPU", 0) / self.count
-        self._play = ray.remote(num_cpus=1, num_gpus=min(1.0, gpus))(play_piece)
+        self._play = ray.remote(num_cpus=1, num_gpus=min(1.0, gpus), max_retries=0)(play_piece)
 
     def play(self, work: Sequence[Piece]) -> Iterator[Games]:
-        """See `Crew`."""
-        waiting: list[Any] = []
+        """See `Crew`. A piece whose task dies is played again, once."""
+        left, waiting = deque(work), deque[tuple[Piece, Any]]()
         try:
-            yield from _in_order(work, self.count + 1, waiting, self._play.remote, self._ray.get)
+            while left or waiting:
+                while left and len(waiting) <= self.count:
+                    waiting.append((left[0], self._play.remote(left[0])))
+                    left.popleft()
+                piece, reference = waiting[0]
+                try:
+                    games = self._ray.get(reference)
+                except _deaths(self._ray) as error:
+                    games = self._again(piece, error)
+                waiting.popleft()
+                yield games
         finally:
-            for reference in waiting:
+            for _, reference in waiting:
                 self._ray.cancel(reference)
+
+    def _again(self, piece: Piece, error: Exception) -> Games:
+        deals = f"deals {piece.first} to {piece.first + piece.deals - 1}"
+        _log.warning("a task that played games has died; %s are played again: %s", deals, _first_line(error))
+        self.failures += piece.deals * piece.players
+        try:
+            games: Games = self._ray.get(self._play.remote(piece))
+        except _deaths(self._ray) as again:
+            raise RuntimeError(f"a task that played {deals} has died, twice: {_first_line(again)}") from None
+        return games
 
     def close(self) -> None:
         """See `Crew`."""
@@ -194,20 +214,14 @@ class Ray:
             self._ray.shutdown()
 
 
-def _in_order(
-    work: Sequence[Piece],
-    at_once: int,
-    waiting: list[Any],
-    start: Callable[[Piece], Any],
-    result: Callable[[Any], Games],
-) -> Iterator[Games]:
-    """Keeps so many pieces under way, and `waiting` up to date."""
-    for piece in work:
-        waiting.append(start(piece))
-        if len(waiting) >= at_once:
-            yield result(waiting.pop(0))
-    while waiting:
-        yield result(waiting.pop(0))
+def _deaths(ray: Any) -> tuple[type[Exception], ...]:
+    """What Ray raises when a task is lost, and not its own error."""
+    errors = ray.exceptions
+    return errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError, errors.OutOfMemoryError
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def only_bots(*agents: str) -> bool:

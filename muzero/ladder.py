@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -77,11 +78,16 @@ def read_arguments(arguments: Sequence[str]) -> LadderConfig:
     assert isinstance(config, LadderConfig)
     require(config.games >= 1, "games", "1 or more", config.games)
     require(config.batch >= 1, "batch", "1 or more", config.batch)
+    require(config.prior >= 0, "prior", "0 or more", config.prior)
     config.agents = [players.pinned(text) for text in whole_agents(config.agents)]
     good = len(config.agents) >= 2 and len(set(config.agents)) == len(config.agents)
     require(good, "agents", "two or more that differ", config.agents)
     config.anchor = players.pinned(config.anchor) if config.anchor else config.agents[0]
     require(config.anchor in config.agents, "anchor", f"one of {', '.join(config.agents)}", config.anchor)
+    for agent in config.agents:  # bots among themselves play what the networks were trained for
+        trained = players.game_of(players.parse(agent)) or {}
+        config.game = config.game or trained.get("game", "")
+        config.rules = config.rules or trained.get("rules", {})
     return config
 
 
@@ -246,12 +252,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         config = read_arguments(arguments)
+        given = [
+            word for word in arguments if word.partition("=")[0] not in ("agents", "workers", "runtime", "address")
+        ]
         rows = play(config)
         found = rate(rows, config.agents, config.anchor, config.prior)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    command = f"python -m muzero.ladder 'agents=[{','.join(config.agents)}]' games={config.games} seed={config.seed}"
+    command = shlex.join(["python", "-m", "muzero.ladder", f"agents=[{','.join(config.agents)}]", *given])
     print(write(Path(config.out), found, rows, command))
     print(f"ladder.json, ladder.csv, ladder.md and ladder.png are in {config.out}")
     return 0

@@ -108,6 +108,8 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     assert isinstance(config, MatchConfig)
     require(bool(config.a) and bool(config.b), "a and b", "two agents", (config.a, config.b))
     require(config.games >= 1, "games", "1 or more", config.games)
+    taken = Path(config.out).suffix in (".md", ".csv")
+    require(not taken, "out", "the name of the json file; the others stand beside it", config.out)
     require(config.batch >= 1, "batch", "1 or more", config.batch)
     require(config.workers >= 0, "workers", "0 or more", config.workers)
     require(config.runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", config.runtime)
@@ -231,7 +233,7 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int, failur
     turns = games.stats[:, names.index("turns")] if "turns" in names else games.decisions
     out["mean_turns"] = float(turns.mean())
     if n >= 2 * config.players:
-        bootstrap = stats.paired_bootstrap(games.won, per_deal=config.players)
+        bootstrap = stats.win_rate_of_deals(games.won, per_deal=config.players)
         out["paired_low"], out["paired_high"] = bootstrap.low, bootstrap.high
     if config.players == 2 and n >= 4:
         reduction, deals = stats.variance_reduction(games.won), stats.mcnemar_deals(games.won)

@@ -13,7 +13,7 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
                 ablation=none|no_ego|wrong_ego|zero_all
                 (by default compiled from 100 simulations on: a quarter of a minute, then half as long again as fast)
     policy      iteration=N  temperature=T  ablation=...
-    simulator   bot=NAME (plays the worlds out)  network=PATH (judges them instead)
+    simulator   bot=NAME (plays the worlds out; by default as in python -m env.play)  network=PATH (judges them instead)
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ def parse(text: str) -> Player:
 
 def game_of(player: Player) -> dict[str, Any] | None:
     """Game, number of players and rules that a network was trained for; None for other agents."""
+    if player.kind == "simulator" and "network" in player.options:
+        player = parse(f"policy:{player.options['network']}")
     if player.kind not in ("checkpoint", "policy"):
         return None
     return {key: value for key, value in _weights(player).agent.items() if key in ("game", "players", "rules")}
@@ -88,6 +90,12 @@ def game_of(player: Player) -> dict[str, Any] | None:
 def pinned(text: str) -> str:
     """The same agent, with the iteration of its checkpoint: a run's newest one may soon be another."""
     player = parse(text)
+    if player.kind == "simulator" and "network" in player.options:
+        run = Path(player.options["network"])
+        if not (run / checkpoint.CHECKPOINTS).is_dir():
+            return text
+        newest = f"{checkpoint.load_weights(run).agent['iteration']:06d}"
+        return text.replace(f"network={run}", f"network={run / checkpoint.CHECKPOINTS / newest}")
     if player.kind not in ("checkpoint", "policy") or "iteration" in player.options:
         return text
     if not (Path(player.what) / checkpoint.CHECKPOINTS).is_dir():
@@ -129,9 +137,10 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
         hides = judge is not None and judge.spec.private
         reason = f"none in {game}, where the next one to decide sees another hand"
         require(not hides, f"agent {player.text!r}, network", reason, network)
-        bot = player.options.get("bot", "greedy")
+        tables = env.make(game, 1, players)
+        bot = player.options.get("bot", tables.default_bot)
         try:
-            env.make(game, 1, players).bot(bot)
+            tables.bot(bot)
         except ValueError as error:
             raise ValueError(f"agent {player.text!r}, bot: {error}") from None
         return Simulator(worlds, bot, judge, threads=threads, name=player.text)
@@ -159,6 +168,9 @@ def load_network(player: Player, game: str, players: int) -> tuple[Network, Sear
     found = _weights(player)
     agent = found.agent
     require(agent["game"] == game, f"agent {player.text!r}, game", f"{game} as in this match", agent["game"])
+    version = env.make(game, 1, players).info.version
+    known = agent.get("game_version", version)
+    require(known == version, f"agent {player.text!r}, version of {game}", f"{version} as it is now", known)
     counts = agent.get("player_counts", [agent["players"]])
     known = counts[0] if len(counts) == 1 else f"one of {', '.join(map(str, counts))}"
     require(players in counts, f"agent {player.text!r}, players", f"{players} as in this match", known)
@@ -166,7 +178,13 @@ def load_network(player: Player, game: str, players: int) -> tuple[Network, Sear
     model = _fill(ModelConfig, agent["model"])
     weights = Network(GameSpec.of(game, max(counts)), model).weights_for(players, found.ema or found.weights)
     network = Network(GameSpec.of(game, players), model).to(device).eval()
-    network.load_state_dict(weights)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:  # it lists what differs
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"agent {player.text!r}: its weights are of another version of the network: {reason}"
+        ) from None
     return network, _fill(SearchConfig, agent.get("search", {}))
 
 

@@ -50,6 +50,7 @@ class GameSpec:
 
     Attributes:
       game: its name.
+      version: of its rules and observations.
       num_players: P.
       num_actions: A.
       groups: of observation rows, counts included.
@@ -61,6 +62,7 @@ class GameSpec:
     """
 
     game: str
+    version: int
     num_players: int
     num_actions: int
     groups: tuple[Group, ...]
@@ -107,6 +109,7 @@ class GameSpec:
                 touched[:, action, k] = pair
         return GameSpec(
             game=tables.game,
+            version=info.version,
             num_players=tables.num_players,
             num_actions=info.num_actions,
             groups=groups,

@@ -247,6 +247,18 @@ def paired_bootstrap(
     return Interval(float(means.mean()), float(low), float(high), confidence)
 
 
+def win_rate_of_deals(points: ArrayLike, per_deal: int = 2, confidence: float = 0.95) -> Interval:
+    """Win rate and its interval with the deal as the unit, `points` being 0 to 1 per game.
+
+    The bootstrap's; where all deals are equal, of which a resample learns nothing, Wilson's of as many games as deals.
+    """
+    found = paired_bootstrap(points, confidence, per_deal=per_deal)
+    if found.low < found.high:
+        return found
+    deals = deals_of(points, per_deal)
+    return wilson(float(deals.mean(1).sum()), len(deals), confidence)
+
+
 def mcnemar(better: int, worse: int, tied: int = 0) -> McNemar:
     """McNemar's test from counts of discordant pairs; the tied ones say nothing about who is stronger."""
     for key, count in (("better", better), ("worse", worse), ("tied", tied)):

@@ -195,7 +195,7 @@ def pooled(rows: Sequence[Row]) -> Row:
     total |= {"fair_share": fair, "p_value": stats.binomial_test(total["points"], total["games"], fair).p_value}
     by_deal = [row.get("by_deal", ()) for row in rows]
     if min(map(len, by_deal)) == max(map(len, by_deal)) >= 2:  # the same deals in all matches
-        deals = stats.paired_bootstrap(np.mean(by_deal, 0), per_deal=1)
+        deals = stats.win_rate_of_deals(np.mean(by_deal, 0), per_deal=1)
         total |= {"paired_low": deals.low, "paired_high": deals.high}
     if fair == 0.5:
         rating = stats.elo(total["points"], total["games"])

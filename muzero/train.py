@@ -368,6 +368,7 @@ class Trainer:
         }
         agent = {
             "game": c.game.name,
+            "game_version": self.network.spec.version,
             "players": c.game.players,
             "player_counts": c.player_counts(),
             "rules": c.game.rules,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from muzero import stats
-from muzero.crew import Alone, Processes, make_crew
+from muzero.crew import Alone, Piece, Processes, Ray, make_crew, play_piece
 from muzero.evaluate import Games
 from muzero.ladder import LadderConfig, main, play, rate, read_arguments, usage, whole_agents
-from muzero.match import MatchConfig, play_match
+from muzero.match import MatchConfig, chunks, play_match, settled
 from muzero.series import play_all
 
 AGENTS = ["bot:greedy", "bot:threshold(t=2,epsilon=0.1)", "bot:naive"]
@@ -134,6 +136,34 @@ def test_ray_plays_the_same_games() -> None:
     same(expected, found)
 
 
+def dies_once(piece: Piece, mark: str) -> Games:
+    """In place of `play_piece`."""
+    if not Path(mark).exists():
+        Path(mark).touch()
+        os._exit(1)
+    return play_piece(piece)
+
+
+def test_games_of_a_ray_task_that_died_are_played_again(tmp_path: Path) -> None:
+    config = settled(replace(BOTS, a="random", games=20, batch=10))
+    work = [config.piece(*chunk) for chunk in chunks(config, 0)]
+    crew = Ray(1)
+    task = crew._ray.remote(max_retries=0)(dies_once)
+    crew._play = SimpleNamespace(remote=lambda piece: task.remote(piece, str(tmp_path / "died")))
+    found = list(crew.play(work))
+    crew.close()
+    assert crew.failures == 10
+    for games, piece in zip(found, work, strict=True):
+        same(games, play_piece(piece))
+
+
 def test_help_names_every_key() -> None:
     for name in vars(LadderConfig()):
         assert f"    {name}=" in usage()
+
+
+def test_bots_play_what_the_networks_were_trained_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = {"game": "lama", "players": 2, "rules": {"preset": "report"}}
+    monkeypatch.setattr("muzero.players.game_of", lambda player: trained if player.text == "random" else None)
+    config = read_arguments(["agents=[bot:strategy_1,bot:strategy_2,random]"])
+    assert (config.game, config.rules) == ("lama", {"preset": "report"})

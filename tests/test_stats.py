@@ -368,6 +368,12 @@ def test_looking_often_at_a_plain_test_does_not() -> None:
 # Properties.
 
 
+def test_who_has_won_every_deal_may_yet_lose_one() -> None:
+    assert stats.win_rate_of_deals([1.0] * 200) == stats.wilson(100, 100)
+    assert stats.win_rate_of_deals([0.5] * 300, per_deal=3) == stats.wilson(50, 100)
+    assert stats.win_rate_of_deals([1, 1, 0, 1]) == stats.paired_bootstrap([1, 1, 0, 1])
+
+
 def test_paired_bootstrap_agrees_with_scipy() -> None:
     rng = np.random.default_rng(8)
     games = rng.normal(2, 5, 400) + np.repeat(rng.normal(0, 3, 200), 2)
