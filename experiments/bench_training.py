@@ -8,8 +8,8 @@ two iterations of a few games, then self-play and learning at their full size, p
 
 Each figure has its yardstick, measured in turn with it:
 
-    learner_efficiency   steps of `Trainer._learn` (replay, transfer, step, priorities) beside forward, backward and
-                         optimiser of the same network and loss on one batch; the lower of the two presets';
+    learner_efficiency   steps of `Trainer._learn` (replay, transfer, step, priorities) beside forward and backward of
+                         the same network and loss on one batch; the lower of the two presets';
                          `target_share`: part of the latter that encodes what came next, for targets
     selfplay_efficiency  decisions of `SelfPlay.play` beside searches of bench_search's situations at the same settings
                          (CPU preset, all seats the current network's);
@@ -179,7 +179,6 @@ def learning(trainer: Watched, at_least: float) -> Figures:
                 losses, _ = losses_of(trainer.network, loaded, ahead, learner.discount, skipped)
             learner.optimizer.zero_grad(set_to_none=True)
             (losses.mean(1) * weight).sum().backward()
-            learner.optimizer.step()
 
     def drawing() -> None:
         drawn = replay.sample(config.learner.batch, trainer.rng)

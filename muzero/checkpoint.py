@@ -14,6 +14,7 @@ Loading executes nothing that the files contain: there is no pickle in them, and
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -526,12 +527,24 @@ def _close_inherited_locks() -> None:
 os.register_at_fork(after_in_child=_close_inherited_locks)
 
 
+def try_lock(file: int, path: Path) -> bool:
+    """Locks an open file; False if somebody else has. Where the file system has no locks, warns and goes on without."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+        text = f"{path}: this file system has no locks ({error.strerror}): take care that nobody else works there"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    return True
+
+
 def _lock(path: Path) -> int:
     """Takes the directory's lock, which ends with `_unlock` or with this process."""
     lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not try_lock(lock, path):
         holder = os.read(lock, 1000).decode(errors="replace").strip() or "another process"
         os.close(lock)
         raise RunLocked(f"{path}: in use by {holder}") from None
@@ -549,8 +562,8 @@ def _unlock(lock: int) -> None:
 
 
 class Interruption:
-    """While active, SIGTERM, SIGUSR1 and SIGINT ask the main loop to stop instead of stopping it; the second SIGINT
-    raises KeyboardInterrupt.
+    """While active, SIGTERM, SIGUSR1, SIGINT and, unless it is ignored (nohup), SIGHUP ask the main loop to stop
+    instead of stopping it; the second SIGINT raises KeyboardInterrupt.
 
     Attributes:
       signal: the last one received.
@@ -567,8 +580,9 @@ class Interruption:
         return self.signal is not None
 
     def __enter__(self) -> Interruption:
-        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
-            self._before[number] = signal.signal(number, self._note)
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -445,7 +445,7 @@ class RuntimeConfig:
     """Who runs what where.
 
     Attributes:
-      kind: "local", in this process; "ray", in actors.
+      kind: "local", on this machine; "ray", in actors.
       device: of the learner: "auto" (cuda if there is one), "cpu", "cuda", "cuda:0", ...
       threads: of torch in this process; 0 for all cores.
       workers: ray: actors.

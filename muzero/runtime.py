@@ -29,7 +29,7 @@ from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, make_worker
 
 Weights = Mapping[str, Tensor]
 _log = logging.getLogger(__name__)
-_MOST_DEATHS = 20  # of actors, without a result in between
+_MOST_DEATHS, _MOST_SECONDS = 20, 600.0  # of actors, and since a result: with more of both a run is given up
 _GENERATION = 1 << 32  # games between the deals of an actor and of the one that replaces it
 
 
@@ -268,7 +268,8 @@ class RayRuntime:
         )(_Actor)
         self.generation = [0] * r.workers
         self.restarts = 0
-        self._deaths = 0  # since the last result
+        self._deaths = 0  # since the last result,
+        self._landed_at = time.monotonic()  # which came at this time
         self.actors = [self._actor(i) for i in range(r.workers)]
         self._flights: dict[Any, tuple[int, Any, tuple[Any, ...]]] = {}  # result -> index, actor, what it was asked
 
@@ -303,7 +304,7 @@ class RayRuntime:
                 index, actor, asked = self._flights.pop(result)
                 try:
                     landed[result] = self.ray.get(result)
-                    self._deaths = 0
+                    self._deaths, self._landed_at = 0, time.monotonic()
                 except self.ray.exceptions.ObjectLostError:  # with the node that kept it
                     order[order.index(result)] = self._launch(index, asked)
                 except self.ray.exceptions.RayActorError as error:
@@ -320,7 +321,7 @@ class RayRuntime:
         self._deaths += 1
         what = str(error).strip().splitlines()[0]
         _log.warning("self-play actor %d died and is replaced: %s", index, what)
-        if self._deaths > _MOST_DEATHS:
+        if self._deaths > _MOST_DEATHS and time.monotonic() - self._landed_at > _MOST_SECONDS:
             raise RuntimeError(f"{self._deaths} self-play actors have died one after the other; the last: {what}")
 
     def _replace(self, index: int) -> None:

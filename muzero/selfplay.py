@@ -26,6 +26,8 @@ from muzero.search import Clock, Plan, Planner
 from muzero.spec import GameSpec
 from muzero.targets import Episode, pack_legal
 
+_USUAL_GAME = 512  # decisions; room for longer ones is made when they come
+
 
 @dataclass(frozen=True)
 class Orders:
@@ -100,7 +102,9 @@ class Record:
         }
         self.time = 0
         self.begun = np.zeros(B, np.int64)  # time of each table's first decision
-        self.arrays = {name: np.zeros((64, *shape), dtype) for name, (dtype, shape) in self._kinds.items()}
+        # Most games fit, and some of the next ones'; the memory is taken now, not little by little.
+        room = min(int(tables.rules["max_decisions"]), _USUAL_GAME) * 5 // 4
+        self.arrays = {name: np.full((room, *shape), 0, dtype) for name, (dtype, shape) in self._kinds.items()}
 
     def append(self, **now: NDArray[Any]) -> None:
         """One step of all tables."""
@@ -115,12 +119,12 @@ class Record:
         oldest = int(self.begun.min())
         self.time -= oldest
         self.begun -= oldest
-        enough = oldest > self.time
+        enough = oldest >= len(self.arrays["action"]) // 8
         for name, array in self.arrays.items():
             kept = array[oldest : oldest + self.time]
             if not enough:
                 self.arrays[name] = np.full((2 * len(array), *array.shape[1:]), 0, array.dtype)
-            self.arrays[name][: self.time] = kept  # beyond its end, where it stays
+            self.arrays[name][: self.time] = kept  # numpy copies what overlaps
 
     def take(self, table: int, ranks: NDArray[np.int8], truncated: bool) -> Episode:
         """The game that ended at a table; a new one begins there."""
@@ -143,7 +147,8 @@ class Record:
         for name, (dtype, shape) in self._kinds.items():
             saved = state[f"record_{name}"]
             require(saved.shape[1:] == shape, f"self-play {name}", f"tables of shape {shape}", saved.shape[1:])
-            self.arrays[name] = np.zeros((max(64, 2 * self.time), *shape), dtype)
+            room = max(len(self.arrays[name]), 2 * self.time)
+            self.arrays[name] = np.full((room, *shape), 0, dtype)
             self.arrays[name][: self.time] = saved
 
 

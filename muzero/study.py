@@ -131,7 +131,7 @@ def usage() -> str:
 
 def carry_out(verb: str, config: StudyConfig) -> int:
     """Does what the command line asks for; returns the exit code."""
-    home = Path(config.dir) if Path.cwd() == ROOT else Path(config.dir).resolve()  # jobs run in ROOT
+    home = Path(config.dir).resolve()  # jobs run in ROOT; and results are kept by the names of runs
     records = Records(home)
     if verb == "status" and records.settings:
         config = StudyConfig(**{**asdict(config), **records.settings})

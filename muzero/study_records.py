@@ -8,13 +8,14 @@ logs/        what jobs printed
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from muzero.checkpoint import try_lock
 
 STUDY, JOBS, LOCK, LOGS = "study.json", "jobs.json", "lock", "logs"
 FREE = ("submit", "dir", "workers", "at_once")  # settings that may differ from one command to the next
@@ -59,10 +60,8 @@ class Records:
         """Keeps others from submitting or running this study."""
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / LOCK).open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(f"{self.home}: another process is running this study") from None
+            if not try_lock(file.fileno(), self.home):
+                raise ValueError(f"{self.home}: another process is running this study")
             yield
 
     @property

@@ -29,12 +29,16 @@ def submit(stages: Sequence[Stage], root: Path, records: Records) -> None:
     """Submits what is neither done nor in the queue."""
     waiting = queue()
     numbers: dict[str, list[str]] = {}  # of jobs in the queue, by stage
+    again: set[str] = set()  # stages some of whose jobs are submitted now
     for stage in stages:
         left = [job for job in stage.jobs if not job.done]
+        if again.intersection(stage.needs):  # what waits for a job that has failed would be cancelled with it
+            _withdraw([number for job in left if waiting.get(number := number_of(job, records)) == "PENDING"], waiting)
         queued = [number for job in left if (number := number_of(job, records)) in waiting]
         fresh = [job for job in left if number_of(job, records) not in waiting]
         numbers[stage.name] = queued
         if fresh:
+            again.add(stage.name)
             after = [number for need in stage.needs for number in numbers[need]]
             number = _sbatch(stage, fresh, after, root, records.home)
             numbers[stage.name] = [*queued, number]
@@ -43,6 +47,16 @@ def submit(stages: Sequence[Stage], root: Path, records: Records) -> None:
                 records.note(job.name, by="slurm", number=task)
             tasks = f", {len(fresh)} tasks" if stage.is_array else ""
             print(f"{stage.name}: job {number}{tasks}{' after ' + ', '.join(after) if after else ''}", flush=True)
+
+
+def _withdraw(jobs: Sequence[str], waiting: dict[str, str]) -> None:
+    """Takes jobs out of the queue, and of what is known of it."""
+    if jobs:
+        done = subprocess.run(["scancel", *jobs], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ValueError(f"scancel: {done.stderr.strip()}")
+    for number in jobs:
+        del waiting[number]
 
 
 def number_of(job: Job, records: Records) -> str:

@@ -24,6 +24,8 @@ import hydra
 import numpy as np
 import torch
 from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
@@ -474,6 +476,8 @@ def main(raw: DictConfig) -> None:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(EXIT_BAD_INPUT)
         code = trainer.train()
+    if code == EXIT_DIVERGED and HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise RuntimeError("the loss diverged")  # the other runs of a sweep go on
     if code:
         sys.exit(code)
 

@@ -15,4 +15,4 @@ if ((${#found[@]} == 0)); then
   echo "$where: no wandb/offline-run-* there" >&2
   exit 1
 fi
-exec "$VENV/bin/python" -m wandb sync --include-offline --append "${found[@]}"
+exec "$VENV/bin/python" -m wandb sync --include-synced "${found[@]}"

@@ -200,12 +200,14 @@ def test_async_takes_an_iterations_worth() -> None:
 
 def test_actors_that_only_die_are_an_error(caplog: pytest.LogCaptureFixture) -> None:
     runtime = RayRuntime.__new__(RayRuntime)
-    runtime._deaths = 0
+    runtime._deaths, runtime._landed_at = 0, time.monotonic() - 700
     for _ in range(20):
         runtime._note_death(1, RuntimeError("killed by the kernel\nand more"))
     assert caplog.messages[-1] == "self-play actor 1 died and is replaced: killed by the kernel"
     with pytest.raises(RuntimeError, match="21 self-play actors have died one after the other; the last: killed"):
         runtime._note_death(1, RuntimeError("killed"))
+    runtime._landed_at = time.monotonic()  # they may yet have time to start
+    runtime._note_death(1, RuntimeError("killed"))
 
 
 @pytest.mark.slow

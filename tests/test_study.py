@@ -407,7 +407,7 @@ def test_offline_runs_are_uploaded(stand: Stand, tmp_path: Path) -> None:
         (tmp_path / "runs" / run / "wandb" / f"offline-run-{run}").mkdir(parents=True)
     assert stand.run("sync_wandb.sh", str(tmp_path / "runs")).returncode == 0
     places = [str(tmp_path / "runs" / run / "wandb" / f"offline-run-{run}") for run in ("one", "two")]
-    assert stand.arguments == ("-m", "wandb", "sync", "--include-offline", "--append", *places)
+    assert stand.arguments == ("-m", "wandb", "sync", "--include-synced", *places)
     nothing = stand.run("sync_wandb.sh", str(tmp_path / "bin"))
     assert (nothing.returncode, nothing.stderr) == (1, f"{tmp_path}/bin: no wandb/offline-run-* there\n")
 
@@ -432,6 +432,7 @@ def test_slurm_submits_stages_with_dependencies_and_only_what_is_missing(
     counter = f"n=$(($(cat {stand.home}/n 2>/dev/null || echo 100) + 1)); echo $n >{stand.home}/n"
     stand.program("sbatch", f'{counter}; echo "$n $*" >>{stand.home}/sbatch; echo $n')
     stand.program("squeue", f"cat {stand.home}/queue")
+    stand.program("scancel", f'printf "%s\\n" "$@" >>{stand.home}/scancel')
     for name, value in stand.environment().items():
         monkeypatch.setenv(name, value)
     (stand.home / "queue").write_text("")
@@ -460,8 +461,17 @@ def test_slurm_submits_stages_with_dependencies_and_only_what_is_missing(
     (stand.home / "queue").write_text("\n".join(["101_0 RUNNING", "101_2 PENDING", *rest]))
     study_slurm.submit(plan, study.ROOT, Records(home))
     again = submitted()
-    assert list(again) == ["train"]  # the one that has failed
+    assert list(again) == STAGES  # the one that has failed, and whoever waited for the array it was in
     assert "--array=3 " in again["train"]
+    assert "--dependency=afterok:101_0:101_2:108 " in again["head_to_head"]
+    assert (stand.home / "scancel").read_text().split() == [*(f"102_{i}" for i in range(4)), *map(str, range(103, 108))]
+
+    (stand.home / "sbatch").write_text("")
+    numbers = Records(home).jobs
+    queue = [str(entry["number"]) for entry in numbers.values()]
+    (stand.home / "queue").write_text("".join(f"{number} RUNNING\n" for number in queue))
+    study_slurm.submit(plan, study.ROOT, Records(home))
+    assert submitted() == {}  # all is on its way
 
 
 def test_what_sbatch_says_is_passed_on(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
