@@ -68,7 +68,7 @@ class MatchConfig:
     players: int = 0
     rules: Any = field(default_factory=dict)
     seed: int = 0
-    batch: int = 256
+    batch: int = 512
     workers: int = 0
     runtime: str = "local"
     address: str = ""

@@ -158,6 +158,9 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
     if "algorithm" in player.options:
         changes["algorithm"] = player.options["algorithm"]
     search = replace(search, **changes)
+    candidates = search.algorithm == "gumbel" and search.max_considered > 1 and not search.rescale_values
+    if candidates and search.simulations % 2 == 0:
+        search = replace(search, leaves=max(2, search.leaves))  # of two of them: the same search in half the calls
     worth_it = "any" if search.simulations >= _WORTH_COMPILING else "off"
     search = replace(search, compile=player.options.get("compile", worth_it))
     return Searcher(network_, search, batch, name=player.text)

@@ -98,6 +98,24 @@ def test_fewer_games_than_the_batch() -> None:
     assert part.values == pytest.approx(whole.values[3:10], abs=0.05)
 
 
+@pytest.mark.parametrize(("game", "players"), [("skyjo", 2), ("lama", 4), ("skipbo", 2)])
+@pytest.mark.parametrize("greedy", [True, False])
+def test_two_leaves_of_a_gumbel_search_are_those_of_one_at_a_time(game: str, players: int, greedy: bool) -> None:
+    """They are of two candidates of the root, which know nothing of each other."""
+    torch.manual_seed(0)
+    network = Network(GameSpec.of(game, players), load_model_config("tiny", "belief")).eval()
+    t = env.make(game, 32, players, seed=1)
+    for step in range(25):
+        t.step(t.sample_actions(step))
+    settings = SearchConfig(simulations=40, rescale_values=False)
+    one, two = (Planner(network, replace(settings, leaves=leaves), 32, greedy=greedy) for leaves in (1, 2))
+    found, same = plan(one, t), plan(two, t)
+    assert (found.visits == same.visits).all()
+    assert (found.actions == same.actions).all()
+    np.testing.assert_allclose(found.policy, same.policy, atol=1e-5)
+    np.testing.assert_allclose(found.values, same.values, atol=1e-5)
+
+
 def test_lanes_share_the_games() -> None:
     t, network = tables(), make()
     config = SearchConfig(simulations=20)
