@@ -42,7 +42,7 @@ HELP = {
     "games": "of two runs at a checkpoint",
     "bot_games": "per run, checkpoint and bot",
     "ablation_games": "per run and ablation",
-    "probe_games": "per run; 0 for no probes, which know Skyjo only",
+    "probe_games": "per run; 0 for no probes (experiments/latent_probes.py says of which game)",
     "overrides": "further settings of python -m muzero.train, such as overrides=[model=small,learner.lr=1e-3]; they "
     "come after those that a preset needs for a study",
     "workers": "processes of an evaluation; 0 for one per core of the machine",

@@ -24,8 +24,10 @@ shift
 
 export PROJECT=${here%/*}
 cd "$PROJECT"
+set -a # jobs keep the settings of now, whatever becomes of the file
 # shellcheck source=slurm/config.sh
 source slurm/config.sh
+set +a
 
 options=(--parsable --export=ALL --requeue --open-mode=append "--signal=B:USR1@$GRACE")
 options+=("--cpus-per-task=$CPUS" "--mem=$MEM" "--time=$TIME")

@@ -413,7 +413,7 @@ def test_offline_runs_are_uploaded(stand: Stand, tmp_path: Path) -> None:
 
 
 def test_submit_passes_the_settings_to_sbatch(stand: Stand) -> None:
-    stand.program("sbatch", f'printf "%s\\n" "$@" >{stand.home}/sbatch; echo "12;cluster"')
+    stand.program("sbatch", f'env >{stand.home}/env; printf "%s\\n" "$@" >{stand.home}/sbatch; echo "12;cluster"')
     settings = {"GPUS": "a100:1", "PARTITION": "gpu", "TIME": "1:00:00", "SEEDS": "0 1 2", "GRACE": "60"}
     settings |= {"LOGS": str(stand.home / "logs"), "SBATCH_OPTIONS": "--exclude=node7"}
     done = stand.run("submit.sh", "--qos=fast", "train_array.sbatch", "preset=paper", **settings)
@@ -423,6 +423,8 @@ def test_submit_passes_the_settings_to_sbatch(stand: Stand) -> None:
     expected = ["--signal=B:USR1@60", "--gpus-per-node=a100:1", "--partition=gpu", "--time=1:00:00", "--qos=fast"]
     assert {*expected, "--exclude=node7", "--array=0-5", "--requeue"} <= set(given)
     assert not any(word.startswith("--account") for word in given)
+    kept = (stand.home / "env").read_text().splitlines()
+    assert {"SEEDS=0 1 2", "VARIANTS=baseline belief", "MAX_REQUEUES=100"} <= set(kept)  # the file may change meanwhile
     assert stand.run("submit.sh", "strange.sbatch").returncode == 2
 
 
