@@ -9,6 +9,7 @@ Writes, as PNG and SVG, each by iteration and by minutes of wall clock (`_by_tim
     figure5_win_rate       mean win rate against the curriculum's bots, 95 % Wilson interval; dashed: the fair share
     figure7_diagnostics    norm of the gradient, entropy of the policy
     win_rate_by_bot        win rate against each bot
+    win_rate_in_training   running win rate of self-play's games against each bot, as of two players: 0.5 is a fair share
     reliability            what the winner head predicts and what comes of it (last evaluation), and its Brier score
 
 and report.md and report.json with the figures of each run. Numbers 3, 4, 5 and 7 are those of the paper. What no run
@@ -251,6 +252,8 @@ def figures(runs: Sequence[Run], window: int) -> dict[str, Figure]:
         "policy entropy": number("diagnostics", "policy_entropy"),
     }
     bots = list(dict.fromkeys(bot for run in runs for bot in run.evaluated()))
+    trained_with = dict.fromkeys(bot for run in runs for bot in run.bots)
+    met = {f"games against {bot}": number("diagnostics", f"win_rate_{bot}") for bot in trained_with}
     drawn: dict[str, Figure | None] = {}
     for by, suffix in AXES.items():
         drawn |= {
@@ -258,6 +261,7 @@ def figures(runs: Sequence[Run], window: int) -> dict[str, Figure]:
             f"figure4_outcome_heads{suffix}": curves(runs, by, window, heads),
             f"figure5_win_rate{suffix}": win_rates(runs, by, [None]),
             f"figure7_diagnostics{suffix}": curves(runs, by, window, stability),
+            f"win_rate_in_training{suffix}": curves(runs, by, window, met),
             f"win_rate_by_bot{suffix}": win_rates(runs, by, bots),
         }
     drawn["reliability"] = reliability(runs)

@@ -18,6 +18,7 @@ from muzero.report import Run, looks, main, number, summary
 
 BOTS = ("stone", "paper")
 CURVES = ("figure3_losses", "figure4_outcome_heads", "figure5_win_rate", "figure7_diagnostics", "win_rate_by_bot")
+CURVES += ("win_rate_in_training",)
 
 
 def result(rate: float, games: int = 50) -> dict[str, float]:
@@ -46,6 +47,8 @@ def record(iteration: int, *, evaluated: bool, heads: bool) -> dict[str, Any]:
         "losses": losses if iteration > 1 else {},
         "diagnostics": {"games": 10 * iteration, "policy_entropy": 0.4 if iteration != 3 else None},
     }
+    if iteration > 1:  # at first nobody has been met
+        out["diagnostics"] |= {"win_rate_stone": 0.3, "win_rate_paper": 0.1 * iteration}
     if evaluated:
         bins = {"predicted": [0.2, 0.7], "won": [0.1, 0.8], "count": [30, 10]}
         rates = {"stone": iteration / 10, "paper": iteration / 20, "extra": 1.0}
@@ -113,6 +116,7 @@ def test_everything_is_written_and_the_same_bytes_again(tmp_path: Path, capsys: 
     assert "minutes" in svg["figure5_win_rate_by_time"]
     for bot in (*BOTS, "extra"):
         assert bot in svg["win_rate_by_bot"]
+        assert (f"games against {bot}" in svg["win_rate_in_training"]) == (bot != "extra")
     page = (first / "report.md").read_text()
     assert all(f"({name}.png)" in page for name in drawn)
     assert "--window 3" in page
