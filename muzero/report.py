@@ -9,7 +9,7 @@ Writes, as PNG and SVG, each by iteration and by minutes of wall clock (`_by_tim
     figure5_win_rate       mean win rate against the curriculum's bots, 95 % Wilson interval; dashed: the fair share
     figure7_diagnostics    norm of the gradient, entropy of the policy
     win_rate_by_bot        win rate against each bot
-    win_rate_in_training   running win rate of self-play's games against each bot, as of two players: 0.5 is a fair share
+    win_rate_in_training   running win rate of games against each bot in self-play, as of two players (0.5 is fair)
     reliability            what the winner head predicts and what comes of it (last evaluation), and its Brier score
 
 and report.md and report.json with the figures of each run. Numbers 3, 4, 5 and 7 are those of the paper. What no run
