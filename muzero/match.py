@@ -195,7 +195,7 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int, failur
     because who played them had died."""
     n, points, fair = len(games), float(games.won.sum()), 1 / config.players
     best = games.won == 1
-    interval = stats.wilson(points, n)
+    interval, best_or_tied = stats.wilson(points, n), stats.wilson(int((games.won > 0).sum()), n)
     rating = stats.elo(points, n) if config.players == 2 else None
     out: dict[str, Any] = {
         "a": config.a,
@@ -214,7 +214,9 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int, failur
         "failures": failures,
         "points": points,
         "win_rate": games.win_rate,
-        "best_or_tied": float((games.won > 0).mean()),
+        "best_or_tied": best_or_tied.estimate,
+        "best_or_tied_low": best_or_tied.low,
+        "best_or_tied_high": best_or_tied.high,
         "fair_share": fair,
         "wilson_low": interval.low,
         "wilson_high": interval.high,
@@ -259,6 +261,7 @@ def markdown(r: dict[str, Any]) -> str:
         "games": f"{r['games']}, {r['players']} players, seed {r['seed']}",
         "won / drawn / lost": f"{r['wins']} / {r['draws']} / {r['losses']} ({r['truncated']} cut off{again})",
         "win rate": f"{r['win_rate']:.3f} [{r['wilson_low']:.3f}, {r['wilson_high']:.3f}], fair {r['fair_share']:.3f}",
+        "best or tied": f"{r['best_or_tied']:.3f} [{r['best_or_tied_low']:.3f}, {r['best_or_tied_high']:.3f}]",
         "Elo difference": elo,
         "p (two-sided)": f"{r['p_value']:.2g}",
         "mean score": f"{r['mean_score_a']:.1f} against {r['mean_score_b']:.1f}",
@@ -409,10 +412,11 @@ def main() -> None:
         kept = "; what was played is kept, the same command goes on" if config.out else ""
         print(f"error: {error}{kept}", file=sys.stderr)
         sys.exit(1)
+    out = Path(config.out)
+    if config.out:  # before anything is printed: whoever reads it may have gone
+        write(out, config, result, games)
     print(markdown(result))
     if config.out:
-        out = Path(config.out)
-        write(out, config, result, games)
         print(f"{out}, {out.with_suffix('.csv')}, {out.with_suffix('.md')}")
     if config.recorder:
         print(f"{config.recorder.deals * config.players} replays in {config.replays}")
