@@ -39,7 +39,7 @@ from muzero.learner import DivergedError, Learner
 from muzero.networks import Network
 from muzero.opponents import Curriculum, Mixture, Pool
 from muzero.replay import Replay
-from muzero.runtime import make_runtime, pick_device
+from muzero.runtime import keep_freed_memory, make_runtime, pick_device
 from muzero.search import Planner
 from muzero.selfplay import Orders, Played
 from muzero.spec import GameSpec
@@ -469,6 +469,7 @@ def prepared(config: Config) -> Iterator[Trainer]:
 @hydra.main(version_base="1.3", config_path="pkg://conf", config_name="config")
 def main(raw: DictConfig) -> None:
     """Entry point of `python -m muzero.train`."""
+    keep_freed_memory()
     with ExitStack() as stack:
         try:
             trainer = stack.enter_context(prepared(read_config(raw)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -62,6 +64,29 @@ def test_the_configuration_names_the_runtime() -> None:
     beside = make_runtime(a_config(mode="async"))
     assert isinstance(beside, Beside)
     beside.close()
+
+
+def test_freed_memory_is_kept() -> None:
+    """In a process of its own: an array that was freed still counts."""
+    program = """
+import sys
+import numpy as np
+from muzero.metrics import resident_megabytes
+from muzero.runtime import keep_freed_memory
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+parts = [np.full(2**20, 1, np.uint8) for _ in range(100)]
+full = resident_megabytes()
+del parts
+print(full - resident_megabytes())
+"""
+    given_back = {
+        how: float(subprocess.run([sys.executable, "-c", program, how], capture_output=True, check=True).stdout)
+        for how in ("keep", "return")
+    }
+    assert given_back["keep"] < 5
+    if sys.platform == "linux":
+        assert given_back["return"] > 50
 
 
 def test_devices() -> None:
