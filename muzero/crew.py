@@ -7,6 +7,7 @@ built, so that one crew can play many matches.
 from __future__ import annotations
 
 import logging
+import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -22,6 +23,7 @@ from muzero import players
 from muzero.agents import Agent
 from muzero.config import cores, require
 from muzero.evaluate import Games, Recorder, paired_games
+from muzero.runtime import die_with
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)
@@ -118,7 +120,7 @@ class Processes:
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.count, get_context("spawn"))
+        return ProcessPoolExecutor(self.count, get_context("spawn"), initializer=die_with, initargs=(os.getpid(),))
 
     def play(self, work: Sequence[Piece]) -> Iterator[Games]:
         """See `Crew`. Pieces of a process that dies are played again, once."""

@@ -178,7 +178,7 @@ def _start_child(config: Config, threads: int, first_game: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):  # to stop is the parent's decision
         signal.signal(number, signal.SIG_IGN)
     keep_freed_memory()
-    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+    die_with(os.getppid())
     torch.set_num_threads(threads if config.search.workers == 1 else 1)
     _child = make_worker(config, device=str(pick_device(config.runtime.device)))
     _child.begin_at(first_game)
@@ -195,11 +195,15 @@ def keep_freed_memory() -> None:
             mallopt(ctypes.c_int(option), ctypes.c_int(size))
 
 
-def _die_with(parent: int) -> None:
-    """Ends this process soon after its parent, however that ended."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+def die_with(parent: int) -> None:
+    """Ends this process soon after its parent, however that ends."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _play_in_child(orders: Orders, weights: dict[str, Any], rival: dict[str, Any] | None) -> Played:

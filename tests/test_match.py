@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -195,6 +197,31 @@ def test_games_of_a_process_that_died_are_played_again(monkeypatch: pytest.Monke
     with pytest.raises(RuntimeError, match="a process that played deals 0 to 1 has died, twice"):
         list(Processes(1).play(work))
     crew.close()
+
+
+def test_processes_do_not_outlive_a_killed_match(run: Path) -> None:
+    command = [sys.executable, "-m", "muzero.evaluate", f"a=checkpoint:{run},simulations=64", "b=random", "games=4000"]
+    match = subprocess.Popen([*command, "workers=2"], stdout=subprocess.DEVNULL)
+
+    def children() -> list[int]:
+        found = []
+        for place in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if place.name.isdigit() and f"PPid:\t{match.pid}\n" in (place / "status").read_text():
+                    found.append(int(place.name))
+        return found
+
+    end = time.monotonic() + 60
+    while len(children()) < 2 and time.monotonic() < end:
+        time.sleep(0.1)
+    time.sleep(3)  # they have started
+    workers = children()
+    match.kill()
+    match.wait()
+    assert len(workers) >= 2
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        assert time.monotonic() < end, workers
+        time.sleep(0.1)
 
 
 def test_a_damaged_record_of_games_is_not_used(tmp_path: Path) -> None:
