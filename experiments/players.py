@@ -2,9 +2,10 @@
 
     python experiments/players.py --runs runs/belief-3p runs/belief-4p --games 1000 --out results/players
 
-A run is trained for one number of players; runs for different numbers may be given together. Every deal is played once
-with the agent in each seat, all other seats taken by the same bot. The fair share of n players is 1 / n, so the
-plot shows win rates as multiples of it.
+A run plays at tables of every size that it was trained for: one, or several with selfplay.players=[2,3,4]. Runs for
+different numbers may be given together, and --players chooses among them. Every deal is played once with the agent in
+each seat, all other seats taken by the same bot. The fair share of n players is 1 / n, so the plot shows win rates as
+multiples of it.
 """
 
 from __future__ import annotations
@@ -16,18 +17,23 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from muzero import studies
+from muzero.config import require
 from muzero.studies import Meeting, Row
 
 
 def meetings(options: argparse.Namespace) -> list[Meeting]:
-    """Every run against every bot."""
+    """Every run against every bot, at tables of every size that it knows."""
     found = []
     for run in studies.read_runs(options.runs):
         iteration = studies.iterations_of([run], options.iterations)[-1]
         agent = run.agent(iteration, simulations=options.simulations)
-        for bot in options.bots or run.bots:
-            labels = {"run": str(run.path), "variant": run.variant, "iteration": iteration, "bot": bot}
-            found.append(Meeting(f"{run.label}--{iteration:06d}--{bot}", agent, f"bot:{bot}", run.players, labels))
+        for players in options.players or run.player_counts:
+            known = f"players among {', '.join(map(str, run.player_counts))}"
+            require(players in run.player_counts, str(run.path), known, players)
+            for bot in options.bots or run.bots:
+                labels = {"run": str(run.path), "variant": run.variant, "iteration": iteration, "bot": bot}
+                name = f"{run.label}--{iteration:06d}--{players}p--{bot}"
+                found.append(Meeting(name, agent, f"bot:{bot}", players, labels))
     return found
 
 
@@ -111,8 +117,9 @@ def study(options: argparse.Namespace, command: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the study."""
-    parser = studies.make_parser(__doc__, "per run and bot, rounded up to whole deals")
+    parser = studies.make_parser(__doc__, "per run, table size and bot, rounded up to whole deals")
     studies.add_run_options(parser, "each run's newest", bots=True)
+    parser.add_argument("--players", nargs="+", type=int, metavar="N", help="(default: all that a run was trained for)")
     studies.add_match_options(parser)
     return studies.run_study(parser, study, argv)
 

@@ -128,6 +128,15 @@ def touched_blocks(spec: GameSpec) -> list[list[int]]:
     return [sorted(set((row[there] // size).tolist())) for row, there in zip(touched, present, strict=True)]
 
 
+def _rows_of(x: Tensor, index: Tensor) -> Tensor:
+    """x [B, N, D], index [B, K] -> [B, K, D]"""
+    B, N, D = x.shape
+    row = torch.arange(B, device=x.device).unsqueeze(1)
+    if torch.compiler.is_compiling():  # else it divides for every number that it copies
+        return x[row, index]
+    return x.reshape(B * N, D).index_select(0, (row * N + index).view(-1)).view(*index.shape, D)  # a quick gradient
+
+
 class FlatDynamics(nn.Module):
     """The paper's: action embedding, MLP with two hidden layers, residual, LayerNorm; a reward head."""
 
@@ -162,7 +171,7 @@ class SlotDynamics(nn.Module):
     present: Tensor
     kinds: Tensor
     seat_from: Tensor
-    place_to: Tensor
+    source: Tensor
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
@@ -180,7 +189,11 @@ class SlotDynamics(nn.Module):
         per_player = self.slots // P
         moved = (place // per_player - turn) % P * per_player + place % per_player
         self.register_buffer("seat_from", (seat + turn) % P, persistent=False)  # (P, P) by turn and new seat
-        self.register_buffer("place_to", moved, persistent=False)  # (P, S) by turn and old place
+        # By action, turn and new place: the old place, or one beyond them all for a slot that was touched.
+        source = moved.argsort(1).repeat(len(touched), 1, 1)
+        became = moved[:, touched].permute(1, 0, 2)  # (A, P, K) new places of those
+        source.scatter_(2, became, (self.slots + torch.arange(touched.shape[1])).expand(became.shape))
+        self.register_buffer("source", source, persistent=False)  # (A, P, S)
 
         self.kind = nn.Embedding(spec.num_kinds, H)
         self.turn = nn.Embedding(P, H)
@@ -226,11 +239,10 @@ class SlotDynamics(nn.Module):
         assert block is not None
         B, S, D, P, V = len(latent), self.slots, self.slot_dim, len(self.seat_from), self.player_dim
         slots, players, rest = torch.split(latent, [S * D, P * V, latent.shape[1] - S * D - P * V], 1)
-        slots = slots.contiguous()
-        row = torch.arange(B, device=latent.device).unsqueeze(1)
         touched, present = self.touched[action], self.present[action]  # (B, K), (B, K, 1)
         shared, whole = torch.split(rest, [self.shared * D, rest.shape[1] - self.shared * D], 1)
-        old = slots.view(B * S, D).index_select(0, (row * S + touched).view(-1)).view(B, -1, D)
+        slots = slots.view(B, S, D)
+        old = _rows_of(slots, touched)
         old = torch.cat([old, shared.reshape(B, self.shared, D)], 1)
         present = F.pad(present, (0, 0, 0, self.shared), value=1.0)
         seen = self.slot_in(old) + self.role(self.roles)[action]
@@ -246,13 +258,9 @@ class SlotDynamics(nn.Module):
         new = torch.where(present > 0, new, old)
         new, shared = torch.split(new, [touched.shape[1], self.shared], 1)
         rest = torch.cat([shared.flatten(1), self.rest_norm(whole + rest_change)], 1)
-        seats = (row * P + self.seat_from[shift]).view(-1)
-        players = self.player_norm((players + players_change).view(B * P, V)).index_select(0, seats)
-        boards = slots.view(B * P, -1).index_select(0, seats)
-        places = row * S + self.place_to[shift].gather(1, touched)
-        new = new.reshape(-1, D).to(boards.dtype)
-        slots = boards.view(B * S, D).index_copy_(0, places.view(-1), new)
-        return torch.cat([slots.view(B, S * D), players.view(B, P * V), rest], 1), reward
+        players = _rows_of(self.player_norm((players + players_change).view(B, P, V)), self.seat_from[shift])
+        slots = _rows_of(torch.cat([slots, new.to(slots.dtype)], 1), self.source[action, shift])
+        return torch.cat([slots.flatten(1), players.flatten(1), rest], 1), reward
 
     def _moved(self, old: Tensor, action: Tensor) -> Tensor:
         """What lies in the touched slots and the shared ones, [B, K + C, D], once cards have moved between them.

@@ -9,9 +9,10 @@
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
-    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=off|on|any
+    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=off|on|any  bf16=on|off
                 ablation=none|no_ego|wrong_ego|zero_all
-                (by default compiled from 100 simulations on: a quarter of a minute, then half as long again as fast)
+                (by default, from 100 simulations on: compiled, which takes a quarter of a minute, and in bfloat16 if
+                the processor has it; either makes it half as long again as fast)
     policy      iteration=N  temperature=T  ablation=...
     simulator   bot=NAME (plays the worlds out; by default as in python -m env.play)  network=PATH (judges them instead)
 """
@@ -37,7 +38,7 @@ from muzero.spec import GameSpec
 KINDS: dict[str, tuple[str, ...]] = {
     "random": (),
     "bot": (),
-    "checkpoint": ("iteration", "simulations", "algorithm", "value_scale", "ablation", "compile"),
+    "checkpoint": ("iteration", "simulations", "algorithm", "value_scale", "ablation", "compile", "bf16"),
     "policy": ("iteration", "temperature", "ablation"),
     "simulator": ("bot", "network"),
 }
@@ -88,7 +89,8 @@ def game_of(player: Player) -> dict[str, Any] | None:
 
 
 def pinned(text: str) -> str:
-    """The same agent, with the iteration of its checkpoint: a run's newest one may soon be another."""
+    """The same agent, with what else it depends on: a run's newest checkpoint may soon be another, and another machine
+    may compute in another precision."""
     player = parse(text)
     if player.kind == "simulator" and "network" in player.options:
         run = Path(player.options["network"])
@@ -96,11 +98,17 @@ def pinned(text: str) -> str:
             return text
         newest = f"{checkpoint.load_weights(run).agent['iteration']:06d}"
         return text.replace(f"network={run}", f"network={run / checkpoint.CHECKPOINTS / newest}")
-    if player.kind not in ("checkpoint", "policy") or "iteration" in player.options:
+    if player.kind not in ("checkpoint", "policy"):
         return text
-    if not (Path(player.what) / checkpoint.CHECKPOINTS).is_dir():
-        return text
-    return f"{text},iteration={_weights(player).agent['iteration']}"
+    agent = _weights(player).agent
+    if "iteration" not in player.options and (Path(player.what) / checkpoint.CHECKPOINTS).is_dir():
+        text += f",iteration={agent['iteration']}"
+    if player.kind == "checkpoint" and "bf16" not in player.options:
+        simulations = _numbers(player)(
+            int, player.options.get("simulations", _trained_search(agent).simulations), "simulations"
+        )
+        text += f",bf16={'on' if _has_bf16() else 'off'}" if simulations >= _WORTH_COMPILING else ""
+    return text
 
 
 def fingerprint(text: str) -> str | None:
@@ -161,8 +169,11 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
     candidates = search.algorithm == "gumbel" and search.max_considered > 1 and not search.rescale_values
     if candidates and search.simulations % 2 == 0:
         search = replace(search, leaves=max(2, search.leaves))  # of two of them: the same search in half the calls
-    worth_it = "any" if search.simulations >= _WORTH_COMPILING else "off"
-    search = replace(search, compile=player.options.get("compile", worth_it))
+    worth_it = search.simulations >= _WORTH_COMPILING
+    compiled = player.options.get("compile", "any" if worth_it else "off")
+    bf16 = player.options.get("bf16", "on" if worth_it and _has_bf16() else "off")
+    require(bf16 in ("on", "off"), f"agent {player.text!r}, bf16", "on or off", bf16)
+    search = replace(search, compile=compiled, bf16=bf16 == "on")
     return Searcher(network_, search, batch, name=player.text)
 
 
@@ -188,7 +199,21 @@ def load_network(player: Player, game: str, players: int) -> tuple[Network, Sear
         raise ValueError(
             f"agent {player.text!r}: its weights are of another version of the network: {reason}"
         ) from None
-    return network, _fill(SearchConfig, agent.get("search", {}))
+    return network, _trained_search(agent)
+
+
+def _trained_search(agent: dict[str, Any]) -> SearchConfig:
+    """What a checkpoint was trained with."""
+    search: SearchConfig = _fill(SearchConfig, agent.get("search", {}))
+    return search
+
+
+def _has_bf16() -> bool:
+    """Whether the device multiplies in bfloat16, and does not just pretend to."""
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    there = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))
+    return any(found() for found in there if found is not None)
 
 
 def _fill(kind: type[Any], values: dict[str, Any]) -> Any:

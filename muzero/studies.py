@@ -24,7 +24,7 @@ from muzero import checkpoint, stats
 from muzero.config import require
 from muzero.crew import make_crew
 from muzero.match import MatchConfig, settled
-from muzero.players import fingerprint
+from muzero.players import fingerprint, pinned
 from muzero.series import play_all
 
 Row = dict[str, Any]
@@ -40,6 +40,7 @@ class Run:
       path: as it was given.
       variant, seed: of its configuration.
       game, players: what its network was trained for.
+      player_counts: all of them, where one run mixed several; else just `players`.
       ego: whether its network has ego conditioning.
       bots: the curriculum's.
       iterations: of its checkpoints.
@@ -50,6 +51,7 @@ class Run:
     seed: int
     game: str
     players: int
+    player_counts: tuple[int, ...]
     ego: bool
     bots: tuple[str, ...]
     iterations: tuple[int, ...]
@@ -66,6 +68,7 @@ class Run:
             int(config["seed"]),
             agent["game"],
             agent["players"],
+            tuple(agent.get("player_counts", [agent["players"]])),
             bool(agent["model"]["ego"]),
             tuple(config["game"]["bots"]),
             tuple(int(place.name) for place in checkpoint.checkpoints(path)),
@@ -150,7 +153,7 @@ def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> l
         path = parts / f"{meeting.name}.json"
         games = -(-options.games // meeting.players) * meeting.players
         known = json.loads(path.read_text()) if path.exists() else {}
-        wanted: Row = {"a": meeting.a, "b": meeting.b, "seed": options.seed, "games": games}
+        wanted: Row = {"a": pinned(meeting.a), "b": pinned(meeting.b), "seed": options.seed, "games": games}
         wanted |= {f"weights_{side}": fingerprint(wanted[side]) for side in "ab"}  # a run may have been trained anew
         if all(known.get(key) == value for key, value in wanted.items()):
             rows[meeting.name] = known

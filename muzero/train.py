@@ -111,6 +111,7 @@ class Trainer:
             seconds=train.minutes * 60 - self.elapsed if train.minutes else None,
             console=console,
         )
+        before = self.iteration
         with Interruption() as interruption, display:
             try:
                 if self.beside and not self.finished:
@@ -139,7 +140,17 @@ class Trainer:
                 wandb.close()
                 self.metrics.close()
                 self.runtime.close()
+        console.print(self._farewell(before), soft_wrap=True)
         return 0
+
+    def _farewell(self, before: int) -> str:
+        """What has come of the run, of which so many iterations had been made before."""
+        train = self.config.train
+        made = f"{self.iteration} iterations in {self.elapsed / 60:.1f} minutes: {self.saved}"
+        if self.iteration > before:
+            return f"{made}\npython -m muzero.report {self.run.path} draws its curves"
+        ends = f"train.iterations={train.iterations} or train.minutes={train.minutes:g}"
+        return f"{made}\nnothing is left to do; a larger {ends} goes on"
 
     @property
     def elapsed(self) -> float:

@@ -290,6 +290,27 @@ def test_a_runs_newest_checkpoint_is_named(run: Path) -> None:
     assert read_arguments([f"a=policy:{place}", "b=bot:naive"]).a == f"policy:{place}"
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_the_precision_of_long_searches_is_named(native: bool, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that another machine, which would have chosen another one, plays the same agent."""
+    monkeypatch.setattr(players, "_has_bf16", lambda: native)
+    long = f"checkpoint:{run},simulations=100,iteration=7"
+    assert players.pinned(long) == f"{long},bf16={'on' if native else 'off'}"
+    assert players.pinned(f"{long},bf16=off") == f"{long},bf16=off"
+    assert players.pinned(f"checkpoint:{run}") == f"checkpoint:{run},iteration=7", "short ones are in single precision"
+
+    def made(options: str) -> SearchConfig:
+        built = players.build(players.parse(f"{long},compile=off{options}"), "skyjo", 2, batch=4)
+        assert isinstance(built, Searcher)
+        return built.planner.config
+
+    assert made("").bf16 == native
+    assert made(",bf16=on").bf16
+    assert not made(",bf16=off").bf16
+    with pytest.raises(ValueError, match="bf16: expected on or off, got 'half'"):
+        made(",bf16=half")
+
+
 def test_networks_of_other_rules_are_refused(run: Path, tmp_path: Path) -> None:
     found = checkpoint.load_weights(run)
     agent = {**found.agent, "rules": {"episode": "match", "target": 50}}

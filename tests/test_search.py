@@ -225,6 +225,16 @@ def test_bad_settings_are_refused_by_name(change: dict[str, object], message: st
 
 
 @pytest.mark.slow
+def test_bfloat16_compiled_is_as_close() -> None:
+    t, network = tables(), make()
+    config = SearchConfig(simulations=16)
+    exact = plan(Planner(network, config, B), t)
+    rough = plan(Planner(network, replace(config, compile="any", bf16=True), B), t)
+    assert rough.values == pytest.approx(exact.values, abs=0.05)
+    assert np.abs(rough.values - exact.values).mean() < 0.01
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["on", "any"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_compiling_changes_nothing_but_rounding(workers: int, kind: str) -> None:

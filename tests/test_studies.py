@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -25,10 +26,18 @@ from muzero.spec import GameSpec
 SHORT = {"preset": "official", "episode": "round", "max_decisions": 60}  # untrained networks dawdle
 
 
-def make_run(path: Path, variant: str, seed: int = 0, players: int = 2, iterations: tuple[int, ...] = (2, 4)) -> Path:
-    """A run directory of untrained networks."""
+def make_run(
+    path: Path,
+    variant: str,
+    seed: int = 0,
+    players: int = 2,
+    iterations: tuple[int, ...] = (2, 4),
+    also: tuple[int, ...] = (),
+) -> Path:
+    """A run directory of untrained networks; `also` are smaller numbers of players that it knows."""
     model = load_model_config("tiny", variant)
     agent = {"game": "skyjo", "players": players, "variant": variant, "model": asdict(model), "rules": SHORT}
+    agent["player_counts"] = [*also, players]
     agent["search"] = asdict(SearchConfig(simulations=2, max_considered=2))
     for iteration in iterations:
         torch.manual_seed(100 * seed + iteration)
@@ -220,6 +229,28 @@ def test_players(runs: dict[str, Path], tmp_path: Path) -> None:
     found = run("players", tmp_path, "--runs", runs["three"], runs["eight"], runs["belief0"], *ONE)
     assert [(row["players"], row["games"]) for row in found["rows"]] == [(2, 8), (3, 12), (8, 16)], "whole deals"
     assert found["rows"][1]["fair_share"] == pytest.approx(1 / 3)
+
+
+def test_players_of_a_run_that_mixed_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mixed = make_run(tmp_path / "mixed", "belief", players=4, also=(2, 3))
+    found = run("players", tmp_path / "all", "--runs", mixed, "--bots", "naive", *ONE)
+    assert [(row["players"], row["games"]) for row in found["rows"]] == [(2, 4), (3, 6), (4, 4)]
+    chosen = run("players", tmp_path / "chosen", "--runs", mixed, "--bots", "naive", "--players", 3, *ONE)
+    assert [row["by_deal"] for row in chosen["matches"]] == [found["matches"][1]["by_deal"]]
+    script = import_module("experiments.players")
+    assert script.main(["--runs", str(mixed), "--players", "5", "--out", str(tmp_path)]) == 2
+    assert "mixed: expected players among 2, 3, 4, got 5" in capsys.readouterr().err
+
+
+def test_what_was_played_in_some_precision_is_not_played_again(runs: dict[str, Path], tmp_path: Path) -> None:
+    agent = studies.Run.read(runs["belief0"]).agent(4, simulations=100, compile="off")
+    options = argparse.Namespace(out=tmp_path, games=2, seed=0, batch=4, workers=1, runtime="local", address="")
+    meeting = studies.Meeting("one", agent, "bot:naive", 2, {})
+    (first,) = studies.play_meetings([meeting], options)
+    assert first["a"].startswith(f"{agent},bf16=o")
+    stamp = (tmp_path / "parts" / "one.json").stat().st_mtime_ns
+    assert studies.play_meetings([meeting], options) == [first]
+    assert (tmp_path / "parts" / "one.json").stat().st_mtime_ns == stamp
 
 
 # ---- probes ----------------------------------------------------------------------------------------------------------

@@ -231,6 +231,7 @@ def test_a_finished_run_has_nothing_to_do(reference: Path) -> None:
     before = result(reference)
     again = Run(reference.parent, name=reference.name).done()
     assert "resuming belief" in again.log
+    assert "nothing is left to do; a larger train.iterations=" in again.log
     assert same(before, result(reference))
 
 
