@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import env
 from muzero.agents import Bot, Simulator
-from muzero.evaluate import paired_games
+from muzero.evaluate import Counter, paired_games
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
             rules={"episode": "round"},
             seed=options.seed,
             threads=options.threads,
-            progress=lambda done, name=name: print(f"\r{name}: {done} rounds", end="", flush=True),  # type: ignore[misc]
+            count=teller(name),
         )
         low, high = games.wilson()
         results["opponents"][name] = {
@@ -67,6 +67,18 @@ def main() -> None:
         file.write_text(json.dumps(results, indent=1))
         print(f"\r{name}: {games.win_rate:.3f} [{low:.3f}, {high:.3f}]")
     (options.out / "results.md").write_text(markdown(results))
+
+
+def teller(name: str) -> Counter:
+    """Says how many rounds are over."""
+    over = 0
+
+    def tell(ended: int, _: float) -> None:
+        nonlocal over
+        over += ended
+        print(f"\r{name}: {over} rounds", end="", flush=True)
+
+    return tell
 
 
 def markdown(results: dict[str, dict[str, dict[str, float]]]) -> str:

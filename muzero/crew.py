@@ -23,7 +23,7 @@ from muzero import players
 from muzero.agents import Agent
 from muzero.config import cores, require
 from muzero.evaluate import Games, Recorder, paired_games
-from muzero.runtime import die_with
+from muzero.runtime import die_with, keep_freed_memory
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)
@@ -75,8 +75,42 @@ def play_piece(piece: Piece, threads: int = 1) -> Games:
         first_deal=piece.first,
         batch=piece.batch,
         threads=threads,
+        count=_tally.add if _tally else None,
         recorder=piece.recorder,
     )
+
+
+class Tally:
+    """Games that have ended so far, at tables of pieces under way too. For people to look at.
+
+    Every process counts in a place of its own, by its number: a lock might be held by one that is killed.
+    """
+
+    _PLACES = 64
+
+    def __init__(self) -> None:
+        self._numbers = get_context("spawn").RawArray("d", 2 * self._PLACES)
+
+    def add(self, games: int, points: float) -> None:
+        """Games that have just ended, and the points of agent a."""
+        place = 2 * (os.getpid() % self._PLACES)
+        self._numbers[place] += games
+        self._numbers[place + 1] += points
+
+    def total(self) -> tuple[float, float]:
+        """Games and points."""
+        return sum(self._numbers[::2]), sum(self._numbers[1::2])
+
+
+_tally: Tally | None = None  # of this process
+
+
+def _begin(parent: int, tally: Tally | None) -> None:
+    """In a new process."""
+    global _tally
+    _tally = tally
+    keep_freed_memory()
+    die_with(parent)
 
 
 class Crew(Protocol):
@@ -84,9 +118,11 @@ class Crew(Protocol):
 
     Attributes:
       failures: games that had to be played again because who played them died.
+      tally: of the games that it has played, if somebody counts them.
     """
 
     failures: int
+    tally: Tally | None
 
     def play(self, work: Sequence[Piece]) -> Iterator[Games]:
         """The games of each piece, in order; not all are started at once, so that a match can stop early."""
@@ -102,10 +138,13 @@ class Alone:
 
     def __init__(self, threads: int = 1) -> None:
         self.threads, self.failures = threads, 0
+        self.tally: Tally | None = Tally()
 
     def play(self, work: Sequence[Piece]) -> Iterator[Games]:
         """See `Crew`."""
+        global _tally
         for piece in work:
+            _tally = self.tally
             yield play_piece(piece, self.threads)
 
     def close(self) -> None:
@@ -117,10 +156,12 @@ class Processes:
 
     def __init__(self, count: int) -> None:
         self.count, self.failures = count, 0
+        self.tally: Tally | None = Tally()
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.count, get_context("spawn"), initializer=die_with, initargs=(os.getpid(),))
+        given = os.getpid(), self.tally
+        return ProcessPoolExecutor(self.count, get_context("spawn"), initializer=_begin, initargs=given)
 
     def play(self, work: Sequence[Piece]) -> Iterator[Games]:
         """See `Crew`. Pieces of a process that dies are played again, once."""
@@ -168,6 +209,7 @@ class Ray:
         import ray
 
         self._ray, self._started_here, self.failures = ray, not ray.is_initialized(), 0
+        self.tally: Tally | None = None
         if self._started_here:
             settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
             if address:

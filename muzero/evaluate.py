@@ -21,6 +21,7 @@ from muzero.agents import Agent, Bot, Random, Situation
 
 Ints = NDArray[np.int64]
 Watcher = Callable[[Situation], None]  # told of every decision of the first agent
+Counter = Callable[[int, float], None]  # told how many games have just ended, and what the first agent got of them
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def against_each(
     first_deal: int = 0,
     threads: int = 1,
     watch: Watcher | None = None,
+    count: Counter | None = None,
     recorder: Recorder | None = None,
 ) -> list[Games]:
     """Plays the same deals against each opponent, all at once: a large batch suits a network.
@@ -115,7 +117,10 @@ def against_each(
     alone = len(bots) == 1 + len(opponents) and len({bot.seed for bot in bots}) == 1
     if alone and watch is None and recorder is None:
         settings: dict[str, Any] = {"game": game, "players": players, "rules": rules, "seed": seed, "threads": threads}
-        return [_bot_games(bots[0], b, deals, first_deal=first_deal, **settings) for b in bots[1:]]
+        found = [_bot_games(bots[0], b, deals, first_deal=first_deal, **settings) for b in bots[1:]]
+        if count:
+            count(sum(map(len, found)), float(sum(games.won.sum() for games in found)))
+        return found
     each = deals * players
     rows = np.arange(len(opponents) * each)
     seat, rival = rows % players, rows // each
@@ -133,7 +138,11 @@ def against_each(
             actions[theirs] = agents[number].act(situation)
             if watch and number == 0:
                 watch(situation)
+        earlier = tables.done.copy()
         tables.step(actions)
+        ended = np.flatnonzero(tables.done & ~earlier)
+        if count and len(ended):
+            count(len(ended), float(_won(tables, seat)[ended].sum()))
         if recorder:
             made.append(actions)
     if recorder:
@@ -179,10 +188,10 @@ def _bot_games(
 def _finished(tables: env.VecEnv, deals: Ints, seats: Ints) -> Games:
     """What came of the games at all tables, with a in the given seats."""
     rows = np.arange(tables.num_envs)
-    best, scores = tables.ranks == 1, tables.scores.astype(np.float64)
+    scores = tables.scores.astype(np.float64)
     own = scores[rows, seats]
     return Games(
-        won=best[rows, seats] / best.sum(1),
+        won=_won(tables, seats),
         scores_a=own,
         scores_b=(scores.sum(1) - own) / (tables.num_players - 1),
         truncated=tables.truncated.copy(),
@@ -192,6 +201,13 @@ def _finished(tables: env.VecEnv, deals: Ints, seats: Ints) -> Games:
         scores=tables.scores.astype(np.int64),
         stats=tables.stats.astype(np.int64),
     )
+
+
+def _won(tables: env.VecEnv, seats: Ints) -> NDArray[np.float64]:
+    """Shares of the win that the given seats got; of tables whose games are over."""
+    best = tables.ranks == 1
+    share: NDArray[np.float64] = best[np.arange(tables.num_envs), seats] / np.maximum(best.sum(1), 1)
+    return share
 
 
 def paired_games(
@@ -206,25 +222,23 @@ def paired_games(
     first_deal: int = 0,
     batch: int = 256,
     threads: int = 1,
-    progress: Callable[[int], None] | None = None,
+    count: Counter | None = None,
     recorder: Recorder | None = None,
 ) -> Games:
     """Plays deals first_deal, first_deal + 1, ... of a seed, with a in each seat in turn.
 
     Args:
       batch: games at a time.
-      progress: called with the number of games finished.
+      count: told of games as they end.
       recorder: keeps games as replays.
     """
     parts: list[Games] = []
     at_once = max(1, batch // players)
     settings: dict[str, Any] = {"game": game, "players": players, "rules": rules, "seed": seed, "threads": threads}
     for start in range(0, deals, at_once):
-        count, first = min(at_once, deals - start), first_deal + start
+        some, first = min(at_once, deals - start), first_deal + start
         keep = recorder if recorder and first < recorder.deals else None
-        parts += against_each(a, [b], count, first_deal=first, recorder=keep, **settings)
-        if progress:
-            progress(players * (start + count))
+        parts += against_each(a, [b], some, first_deal=first, count=count, recorder=keep, **settings)
     return joined(parts)
 
 

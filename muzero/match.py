@@ -16,9 +16,11 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +34,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import env
 from muzero import players, stats
 from muzero.config import require
-from muzero.crew import RUNTIMES, Crew, Piece, make_crew, only_bots
+from muzero.crew import RUNTIMES, Crew, Piece, Tally, make_crew, only_bots
 from muzero.evaluate import Games, Recorder, first_games, joined
 
 _BOT_BATCH = 1 << 13  # games of hand-written players at a time: about a second
@@ -354,6 +356,27 @@ def play_match(config: MatchConfig, quiet: bool = False, crew: Crew | None = Non
             crew.close()
 
 
+@contextmanager
+def _followed(tally: Tally, games: float, points: float, show: Callable[[float, float], None]) -> Iterator[None]:
+    """Shows twice a second what has ended, in pieces under way too, beside what had been played earlier. Short games
+    come first, so it is only an impression."""
+    first, over = tally.total(), threading.Event()
+
+    def follow() -> None:
+        while not over.wait(0.5):
+            new = [now - then for now, then in zip(tally.total(), first, strict=True)]
+            if games + new[0]:
+                show(games + new[0], points + new[1])
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def _play_match(config: MatchConfig, quiet: bool, crew: Crew) -> tuple[dict[str, Any], Games]:
     started, failed = time.perf_counter(), crew.failures
     store = Progressing(config)
@@ -367,15 +390,23 @@ def _play_match(config: MatchConfig, quiet: bool, crew: Crew) -> tuple[dict[str,
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[state]}"), disable=quiet) as bar:
         task = bar.add_task("games", total=total, completed=before, state="")
+
+        def show(games: float, points: float) -> None:
+            rate = stats.wilson(points, round(games))
+            state = f"win rate {rate.estimate:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
+            bar.update(task, completed=min(games, total), state=state)
+
         left = [] if config.stop and parts and _test(config, parts[0]).decision != "continue" else chunks(config, done)
-        for part in crew.play([config.piece(*chunk) for chunk in left]):
-            parts = [joined([*parts, part])]
-            store.save(parts[0])
-            low, high = parts[0].wilson()
-            state = f"win rate {parts[0].win_rate:.3f} [{low:.3f}, {high:.3f}]"
-            bar.update(task, completed=len(parts[0]), state=state)
-            if config.stop and _test(config, parts[0]).decision != "continue":
-                break
+        points = float(parts[0].won.sum()) if parts else 0.0
+        with nullcontext() if quiet or crew.tally is None else _followed(crew.tally, before, points, show):
+            for part in crew.play([config.piece(*chunk) for chunk in left]):
+                parts = [joined([*parts, part])]
+                store.save(parts[0])
+                if crew.tally is None:
+                    show(len(parts[0]), float(parts[0].won.sum()))
+                if config.stop and _test(config, parts[0]).decision != "continue":
+                    break
+        show(len(parts[0]), float(parts[0].won.sum()))
     games = parts[0]
     seconds, fresh, failures = time.perf_counter() - started, len(games) - before, crew.failures - failed
     return report(config, games, seconds, fresh, failures), games

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ from env.replay import Replay, verify
 from muzero import checkpoint, players, stats
 from muzero.agents import Bot, Policy, Searcher, Simulator
 from muzero.config import SearchConfig
-from muzero.crew import Piece, Processes, play_piece
-from muzero.evaluate import Games
-from muzero.match import MatchConfig, chunks, markdown, play_match, read_arguments, settled, usage
+from muzero.crew import Alone, Crew, Piece, Processes, play_piece
+from muzero.evaluate import Games, joined
+from muzero.match import MatchConfig, _followed, chunks, markdown, play_match, read_arguments, settled, usage
 from muzero.networks import Network, load_model_config
 from muzero.spec import GameSpec
 
@@ -174,6 +175,22 @@ def test_other_weights_are_another_match(run: Path, tmp_path: Path) -> None:
     fresh, _ = play_match(config, quiet=True)
     assert fresh["weights_a"] == players.fingerprint(agent) != before
     assert fresh["seconds_per_game"] is not None
+
+
+@pytest.mark.parametrize("crew", [Alone, lambda: Processes(2)])
+@pytest.mark.parametrize("a", ["random", "bot:greedy"])
+def test_games_are_counted_as_they_end(crew: Callable[[], Crew], a: str) -> None:
+    config = settled(replace(BOTS, a=a, games=20, batch=8))
+    playing = crew()
+    assert playing.tally is not None
+    games = joined(list(playing.play([config.piece(*chunk) for chunk in chunks(config, 0)])))
+    assert playing.tally.total() == (20, games.won.sum())
+    shown: list[tuple[float, float]] = []
+    with _followed(playing.tally, 4, 2.0, lambda *numbers: shown.append(numbers)):
+        playing.tally.add(3, 1.5)
+        time.sleep(0.7)
+    assert shown == [(7, 3.5)], "and what had been played before"
+    playing.close()
 
 
 def die(piece: Piece) -> Games:
