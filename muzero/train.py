@@ -34,7 +34,7 @@ from muzero import checkpoint, metrics
 from muzero.agents import Searcher
 from muzero.bot_evaluation import evaluate_bots
 from muzero.checkpoint import EXIT_REQUEUE, Interruption, RunDirectory
-from muzero.config import Config, SearchConfig, cores, scheduled
+from muzero.config import Config, SearchConfig, cores, require, scheduled
 from muzero.learner import DivergedError, Learner
 from muzero.networks import Network
 from muzero.opponents import Curriculum, Mixture, Pool
@@ -471,7 +471,10 @@ def run_directory(config: Config) -> Path:
 @contextmanager
 def prepared(config: Config) -> Iterator[Trainer]:
     """A trainer in its run directory, ready to go on. Bad input is refused here, not later."""
-    pick_device(config.runtime.device)
+    device = pick_device(config.runtime.device)
+    on_gpu = config.runtime.worker_gpus > 0 if config.runtime.kind == "ray" else device.type == "cuda"
+    compile_ = config.search.compile
+    require(on_gpu or compile_ != "graphs", "search.compile", "off, on or any where self-play has no GPU", compile_)
     with checkpoint.open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
         print(f"{'resuming' if run.resumed else 'training'} {config.variant} in {run.path}", flush=True)
         yield Trainer(config, run)
