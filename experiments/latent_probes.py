@@ -39,6 +39,7 @@ import env
 from muzero import players, studies
 from muzero.agents import Policy, Situation
 from muzero.config import require
+from muzero.match import require_same_rules
 from muzero.networks import Network
 from muzero.spec import GameSpec
 from muzero.studies import Row, Run
@@ -335,8 +336,10 @@ def study(options: argparse.Namespace, command: str) -> None:
     studies.same_players(runs)
     require(runs[0].game == GAME, str(runs[0].path), f"a run of {GAME}, whose cards the features are of", runs[0].game)
     loaded = [load(run, options.iterations) for run in runs]
-    rules = players.game_of(players.parse(f"policy:{runs[0].path}")) or {}
-    positions = gather([network for _, network in loaded], options.games, rules.get("rules", {}), options.seed)
+    trained = {str(run.path): players.game_of(players.parse(f"policy:{run.path}")) or {} for run in runs}
+    rules = trained[str(runs[0].path)].get("rules", {})
+    require_same_rules(env.make(GAME, 1, runs[0].players, rules), trained)
+    positions = gather([network for _, network in loaded], options.games, rules, options.seed)
     fold = folds_of(positions.game, options.seed)
     probes = []
     for run, (iteration, network) in zip(track(runs, "probing", console=None), loaded, strict=True):

@@ -24,13 +24,17 @@ from muzero.studies import Meeting, Row
 def meetings(options: argparse.Namespace) -> list[Meeting]:
     """Every run against every bot, at tables of every size that it knows."""
     found = []
-    for run in studies.read_runs(options.runs):
+    runs = studies.read_runs(options.runs)
+    for wanted in options.players or ():
+        known = sorted({players for run in runs for players in run.player_counts})
+        require(
+            wanted in known, "--players", f"some of {', '.join(map(str, known))}, of which runs were trained", wanted
+        )
+    for run in runs:
         iteration = studies.iterations_of([run], options.iterations)[-1]
         agent = run.agent(iteration, simulations=options.simulations)
         for players in options.players or run.player_counts:
-            known = f"players among {', '.join(map(str, run.player_counts))}"
-            require(players in run.player_counts, str(run.path), known, players)
-            for bot in options.bots or run.bots:
+            for bot in options.bots or run.bots if players in run.player_counts else ():
                 labels = {"run": str(run.path), "variant": run.variant, "iteration": iteration, "bot": bot}
                 name = f"{run.label}--{iteration:06d}--{players}p--{bot}"
                 found.append(Meeting(name, agent, f"bot:{bot}", players, labels))

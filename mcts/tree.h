@@ -4,6 +4,10 @@
 // hidden state of a node lies where that step's network call puts it and nothing is ever moved.
 #pragma once
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -14,6 +18,7 @@ namespace mcts {
 
 inline constexpr int32_t kRoot = 0;
 inline constexpr int32_t kNone = -1;  // no child there yet
+inline constexpr size_t kPage = size_t{2} << 20;
 
 // What is known of a node besides its values and edges.
 struct Node {
@@ -56,7 +61,7 @@ struct Tree {
         stride((actions + 7) / 8 * 8),
         block((6 * stride + 2 * values + 15) / 16 * 16),
         node(size()),
-        numbers_(new (std::align_val_t{64}) Number[size() * static_cast<size_t>(block)]()) {
+        numbers_(make(size() * static_cast<size_t>(block))) {
     edge_visits = &numbers_[0].real;
     edge_values = edge_visits + stride;
     logit = edge_values + stride;
@@ -102,12 +107,26 @@ struct Tree {
     int32_t whole;
   };
   struct Free {
-    void operator()(Number* numbers) const { ::operator delete[](numbers, std::align_val_t{64}); }
+    std::align_val_t alignment;
+    void operator()(Number* numbers) const { ::operator delete[](numbers, alignment); }
   };
+  using Numbers = std::unique_ptr<Number[], Free>;
+
+  // Zeros. On large pages, if there are many and the system can: a walk meets nodes in no order, and each may be on
+  // a page that has to be looked up.
+  static Numbers make(size_t count) {
+    const size_t bytes = count * sizeof(Number);
+    const std::align_val_t alignment{bytes >= kPage ? kPage : 64};
+    void* place = ::operator new[](bytes, alignment);
+#ifdef MADV_HUGEPAGE
+    if (bytes >= kPage) madvise(place, bytes, MADV_HUGEPAGE);
+#endif
+    return Numbers(new (place) Number[count](), Free{alignment});
+  }
 
   size_t size() const { return static_cast<size_t>(batch) * static_cast<size_t>(nodes); }
 
-  std::unique_ptr<Number[], Free> numbers_;
+  Numbers numbers_;
 };
 
 }  // namespace mcts

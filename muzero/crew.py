@@ -22,7 +22,7 @@ import torch
 from muzero import players
 from muzero.agents import Agent
 from muzero.config import cores, require
-from muzero.evaluate import Games, Recorder, paired_games
+from muzero.evaluate import Games, Keeper, Recorder, paired_games
 from muzero.runtime import die_with, keep_freed_memory
 
 RUNTIMES = ("local", "ray")
@@ -40,6 +40,7 @@ class Piece:
       batch: games at a time.
       first, deals: the first deal's number, and how many.
       recorder: keeps games as replays.
+      keeper: keeps games under way.
     """
 
     a: str
@@ -52,6 +53,7 @@ class Piece:
     first: int
     deals: int
     recorder: Recorder | None = None
+    keeper: Keeper | None = None
 
 
 @lru_cache(_AGENTS_KEPT)
@@ -77,13 +79,15 @@ def play_piece(piece: Piece, threads: int = 1) -> Games:
         threads=threads,
         count=_tally.add if _tally else None,
         recorder=piece.recorder,
+        keeper=piece.keeper,
     )
 
 
 class Tally:
     """Games that have ended so far, at tables of pieces under way too. For people to look at.
 
-    Every process counts in a place of its own, by its number: a lock might be held by one that is killed.
+    A process counts in a place that it has by its number, without a lock, which one that is killed might hold. Two
+    processes that have the same place may lose a count, and games that are played again are counted again.
     """
 
     _PLACES = 64
@@ -98,8 +102,9 @@ class Tally:
         self._numbers[place + 1] += points
 
     def total(self) -> tuple[float, float]:
-        """Games and points."""
-        return sum(self._numbers[::2]), sum(self._numbers[1::2])
+        """Games and points, of which there are never more."""
+        points = sum(self._numbers[1::2])
+        return max(points, sum(self._numbers[::2])), points
 
 
 _tally: Tally | None = None  # of this process
@@ -149,6 +154,7 @@ class Alone:
 
     def close(self) -> None:
         """See `Crew`."""
+        _agent.cache_clear()
 
 
 class Processes:

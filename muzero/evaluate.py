@@ -6,16 +6,21 @@ python -m muzero.evaluate --help
 
 from __future__ import annotations
 
+import os
+import socket
+import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 import env
-from env.replay import Replay
+from env.replay import Replay, ReplayError
 from muzero import stats
 from muzero.agents import Agent, Bot, Random, Situation
 
@@ -83,6 +88,15 @@ class Recorder:
         """Of a game's file."""
         return self.directory / f"{deal:06d}-seat{seat}.json"
 
+    def has(self, deal: int, seat: int, seed: int, rules: dict[str, Any]) -> bool:
+        """Whether the file is there, and of these games, not of others that were written to the same directory."""
+        try:
+            kept = Replay.read(self.path(deal, seat))
+        except (OSError, ReplayError):
+            return False
+        who = [self.a if place == seat else self.b for place in range(len(kept.agents))]
+        return (kept.seed, kept.deal, kept.agents, kept.rules) == (seed, deal, who, rules)
+
     def write(self, tables: env.VecEnv, deals: Ints, seats: Ints, actions: Sequence[Ints]) -> None:
         """Finished tables; actions [steps][B], `SKIP` where a table's game was over."""
         for row in np.flatnonzero(deals < self.deals).tolist():
@@ -90,6 +104,39 @@ class Recorder:
             made = [int(step[row]) for step in actions if step[row] != env.SKIP]
             replay = Replay.of(tables, row, seed=tables.seed, deal=deals[row], agents=who, actions=made)
             replay.save(self.path(int(deals[row]), int(seats[row])))
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Keeps the actions of games under way, so that another process can go on with them: agents remember nothing, so
+    with the same actions at the same tables the games are the same.
+
+    Attributes:
+      path: of the file.
+      key: names what is played; a file of something else is not used.
+      every: seconds between two savings.
+    """
+
+    path: Path
+    key: str
+    every: float = 20.0
+
+    def load(self) -> list[Ints]:
+        """[steps][B], as far as an earlier process has come; nothing if there is nothing to go on with."""
+        try:
+            with np.load(self.path, allow_pickle=False) as saved:
+                return list(saved["actions"].astype(np.int64)) if str(saved["key"]) == self.key else []
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            warnings.warn(f"{self.path} cannot be read, its games begin anew: {error}", RuntimeWarning, stacklevel=2)
+            return []
+
+    def save(self, actions: Sequence[Ints]) -> None:
+        """Actions [steps][B]."""
+        draft = self.path.with_name(f"{self.path.name}.{socket.gethostname()}-{os.getpid()}.draft.npz")
+        np.savez(draft, key=np.array(self.key), actions=np.array(actions, np.int16))
+        draft.replace(self.path)
 
 
 def against_each(
@@ -106,6 +153,7 @@ def against_each(
     watch: Watcher | None = None,
     count: Counter | None = None,
     recorder: Recorder | None = None,
+    keeper: Keeper | None = None,
 ) -> list[Games]:
     """Plays the same deals against each opponent, all at once: a large batch suits a network.
 
@@ -127,8 +175,10 @@ def against_each(
     tables = env.make(game, len(rows), players, rules, seed, auto_reset=False, threads=threads)
     deal = first_deal + rows % each // players
     tables.reset(deals=deal.tolist())
-    made: list[Ints] = []
-    agents = [a, *opponents]
+    made = _play_again(tables, deal, keeper.load()) if keeper else []
+    if count and tables.done.any():
+        count(int(tables.done.sum()), float(_won(tables, seat)[tables.done].sum()))
+    agents, saved = [a, *opponents], time.monotonic()
     while not tables.done.all():
         whose = np.where(tables.done, -1, np.where(tables.to_play == seat, 0, 1 + rival))
         actions = np.full(len(rows), env.SKIP, np.int64)
@@ -143,12 +193,27 @@ def against_each(
         ended = np.flatnonzero(tables.done & ~earlier)
         if count and len(ended):
             count(len(ended), float(_won(tables, seat)[ended].sum()))
-        if recorder:
+        if recorder or keeper:
             made.append(actions)
+        if keeper and time.monotonic() - saved > keeper.every:
+            keeper.save(made)
+            saved = time.monotonic()
     if recorder:
         recorder.write(tables, deal, seat, made)
     games = _finished(tables, deal, seat)
     return [_rows(games, rival == number) for number in range(len(opponents))]
+
+
+def _play_again(tables: env.VecEnv, deals: Ints, actions: list[Ints]) -> list[Ints]:
+    """Makes the actions of an earlier process, and returns them; if they do not fit, none, and the deals are new."""
+    try:
+        for step in actions:
+            tables.step(step)
+    except ValueError as error:
+        warnings.warn(f"kept actions do not fit, the games begin anew: {error}", RuntimeWarning, stacklevel=2)
+        tables.reset(deals=deals.tolist())
+        return []
+    return actions
 
 
 def _who_acts(agents: Sequence[Agent], whose: Ints) -> list[int]:
@@ -224,6 +289,7 @@ def paired_games(
     threads: int = 1,
     count: Counter | None = None,
     recorder: Recorder | None = None,
+    keeper: Keeper | None = None,
 ) -> Games:
     """Plays deals first_deal, first_deal + 1, ... of a seed, with a in each seat in turn.
 
@@ -231,14 +297,16 @@ def paired_games(
       batch: games at a time.
       count: told of games as they end.
       recorder: keeps games as replays.
+      keeper: keeps games under way; of one batch.
     """
     parts: list[Games] = []
     at_once = max(1, batch // players)
+    assert keeper is None or deals <= at_once, "a file is of one batch"
     settings: dict[str, Any] = {"game": game, "players": players, "rules": rules, "seed": seed, "threads": threads}
     for start in range(0, deals, at_once):
         some, first = min(at_once, deals - start), first_deal + start
         keep = recorder if recorder and first < recorder.deals else None
-        parts += against_each(a, [b], some, first_deal=first, count=count, recorder=keep, **settings)
+        parts += against_each(a, [b], some, first_deal=first, count=count, recorder=keep, keeper=keeper, **settings)
     return joined(parts)
 
 

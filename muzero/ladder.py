@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+import env
 from muzero import match, players, stats
 from muzero.config import require
 from muzero.crew import Crew, make_crew
@@ -84,10 +85,14 @@ def read_arguments(arguments: Sequence[str]) -> LadderConfig:
     require(good, "agents", "two or more that differ", config.agents)
     config.anchor = players.pinned(config.anchor) if config.anchor else config.agents[0]
     require(config.anchor in config.agents, "anchor", f"one of {', '.join(config.agents)}", config.anchor)
-    for agent in config.agents:  # bots among themselves play what the networks were trained for
-        trained = players.game_of(players.parse(agent)) or {}
-        config.game = config.game or trained.get("game", "")
-        config.rules = config.rules or trained.get("rules", {})
+    free = not config.rules
+    known = ((agent, players.game_of(players.parse(agent))) for agent in config.agents)
+    trained = {agent: found for agent, found in known if found}
+    for found in trained.values():  # bots among themselves play what the networks were trained for
+        config.game = config.game or found["game"]
+        config.rules = config.rules or found.get("rules", {})
+    if free and trained and all(found["game"] == config.game for found in trained.values()):
+        match.require_same_rules(env.make(config.game, 1, 2, config.rules), trained)
     return config
 
 
@@ -260,6 +265,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except RuntimeError as error:
+        print(f"error: {error}; what was played is kept, the same command goes on", file=sys.stderr)
+        return 1
     command = shlex.join(["python", "-m", "muzero.ladder", f"agents=[{','.join(config.agents)}]", *given])
     print(write(Path(config.out), found, rows, command))
     print(f"ladder.json, ladder.csv, ladder.md and ladder.png are in {config.out}")

@@ -35,8 +35,9 @@ import env
 from muzero import players, stats
 from muzero.config import require
 from muzero.crew import RUNTIMES, Crew, Piece, Tally, make_crew, only_bots
-from muzero.evaluate import Games, Recorder, first_games, joined
+from muzero.evaluate import Games, Keeper, Recorder, first_games, joined
 
+_LOOKS = 8  # with stop=: at the results, at least
 _BOT_BATCH = 1 << 13  # games of hand-written players at a time: about a second
 
 HELP = {
@@ -110,8 +111,11 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     assert isinstance(config, MatchConfig)
     require(bool(config.a) and bool(config.b), "a and b", "two agents", (config.a, config.b))
     require(config.games >= 1, "games", "1 or more", config.games)
-    taken = Path(config.out).suffix in (".md", ".csv")
-    require(not taken, "out", "the name of the json file; the others stand beside it", config.out)
+    plain = Path(config.out).suffix in ("", ".json")  # x.1 and x.2 would share what stands beside them
+    require(plain, "out", "the name of the json file, as results/x.json; the others stand beside it", config.out)
+    for name, place in (("out", Path(config.out).parent), ("replays", Path(config.replays))):
+        if getattr(config, name):
+            _make_directory(name, place)
     require(config.batch >= 1, "batch", "1 or more", config.batch)
     require(config.workers >= 0, "workers", "0 or more", config.workers)
     require(config.runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", config.runtime)
@@ -119,6 +123,13 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     require(0 <= config.margin < 0.5, "margin", "0 up to less than 0.5", config.margin)
     require(config.max_replays >= 0, "max_replays", "0 or more", config.max_replays)
     return settled(config)
+
+
+def _make_directory(name: str, place: Path) -> None:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{name}: expected a directory that can be made, got {place}: {error.strerror}") from None
 
 
 def settled(config: MatchConfig) -> MatchConfig:
@@ -141,11 +152,11 @@ def settled(config: MatchConfig) -> MatchConfig:
             tables.bot(player.what)
         players.build(player, config.game, config.players, batch=1)
     if free:
-        _require_same_rules(tables, trained)
+        require_same_rules(tables, trained)
     return config
 
 
-def _require_same_rules(tables: env.VecEnv, trained: dict[str, dict[str, Any]]) -> None:
+def require_same_rules(tables: env.VecEnv, trained: dict[str, dict[str, Any]]) -> None:
     """Networks that were trained for other rules than those of the match: only if the rules were asked for."""
     for text, found in trained.items():
         theirs = env.make(tables.game, 1, tables.num_players, found.get("rules", {})).rules
@@ -166,7 +177,8 @@ def chunks(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
     recorded = min(config.recorder.deals, config.deals) if config.recorder else 0
     quick = only_bots(config.a, config.b) and not config.stop
     parts = [(0, recorded, config.batch), (recorded, config.deals, max(config.batch, _BOT_BATCH))]
-    for start, end, batch in parts if quick else [(0, config.deals, config.batch)]:
+    most = min(config.batch, -(-config.deals // _LOOKS) * config.players) if config.stop else config.batch
+    for start, end, batch in parts if quick else [(0, config.deals, most)]:
         pieces = -(-(end - start) // max(1, batch // config.players))
         each = -(-(end - start) // (pieces + pieces % 2)) if pieces > 1 else end - start
         for first in range(start, end, max(1, each)):
@@ -181,11 +193,12 @@ def unrecorded(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
     if recorder is None:
         return
     seats = range(config.players)
+    rules = env.make(config.game, 1, config.players, config.rules).rules
     each = max(1, config.batch // config.players)
     for first in range(0, min(done, recorder.deals), each):
         deals = min(each, done - first)
         wanted = range(first, min(first + deals, recorder.deals))
-        if not all(recorder.path(deal, seat).exists() for deal in wanted for seat in seats):
+        if not all(recorder.has(deal, seat, config.seed, rules) for deal in wanted for seat in seats):
             yield first, deals
 
 
@@ -317,6 +330,18 @@ class Progressing:
         self.key = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
         self.path = Path(config.out).with_suffix(".partial.npz") if config.out else None
         self.players = config.players
+        self._slow = not only_bots(config.a, config.b) and config.runtime == "local"
+
+    def piece(self, config: MatchConfig, first: int, deals: int) -> Piece:
+        """Some of the match's deals; if there are networks to wait for, their games are kept while under way, too."""
+        piece = config.piece(first, deals)
+        if self.path is None or not self._slow:
+            return piece
+        return replace(piece, keeper=Keeper(self._under_way(str(first)), f"{self.key} {first} {deals}"))
+
+    def _under_way(self, first: str) -> Path:
+        assert self.path is not None
+        return self.path.with_name(f"{self.path.name.removesuffix('.partial.npz')}.under_way-{first}.npz")
 
     def load(self, deals: int) -> list[Games]:
         """What an earlier process with the same settings has played, at most so many deals: one series, or none."""
@@ -325,6 +350,10 @@ class Progressing:
         try:
             with np.load(self.path, allow_pickle=False) as saved:
                 if str(saved["key"]) != self.key:
+                    other = "other settings, weights or precision (bf16=)"
+                    warnings.warn(
+                        f"{self.path} has games of {other}: the match begins anew", RuntimeWarning, stacklevel=2
+                    )
                     return []
                 games = Games(**{f.name: saved[f.name] for f in fields(Games)})
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
@@ -338,6 +367,9 @@ class Progressing:
             draft = self.path.with_suffix(f".{socket.gethostname()}-{os.getpid()}.draft.npz")
             np.savez(draft, key=np.array(self.key), **vars(games))
             draft.replace(self.path)
+            for old in self.path.parent.glob(self._under_way("*").name):
+                if int(old.stem.rpartition("-")[2]) < len(games) // self.players:
+                    old.unlink(missing_ok=True)
 
 
 def play_match(config: MatchConfig, quiet: bool = False, crew: Crew | None = None) -> tuple[dict[str, Any], Games]:
@@ -393,13 +425,14 @@ def _play_match(config: MatchConfig, quiet: bool, crew: Crew) -> tuple[dict[str,
 
         def show(games: float, points: float) -> None:
             rate = stats.wilson(points, round(games))
-            state = f"win rate {rate.estimate:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
+            early = " (short games first)" if games < total else ""
+            state = f"win rate {rate.estimate:.3f} [{rate.low:.3f}, {rate.high:.3f}]{early}"
             bar.update(task, completed=min(games, total), state=state)
 
         left = [] if config.stop and parts and _test(config, parts[0]).decision != "continue" else chunks(config, done)
         points = float(parts[0].won.sum()) if parts else 0.0
         with nullcontext() if quiet or crew.tally is None else _followed(crew.tally, before, points, show):
-            for part in crew.play([config.piece(*chunk) for chunk in left]):
+            for part in crew.play([store.piece(config, *chunk) for chunk in left]):
                 parts = [joined([*parts, part])]
                 store.save(parts[0])
                 if crew.tally is None:

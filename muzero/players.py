@@ -104,10 +104,11 @@ def pinned(text: str) -> str:
     if "iteration" not in player.options and (Path(player.what) / checkpoint.CHECKPOINTS).is_dir():
         text += f",iteration={agent['iteration']}"
     if player.kind == "checkpoint" and "bf16" not in player.options:
-        simulations = _numbers(player)(
-            int, player.options.get("simulations", _trained_search(agent).simulations), "simulations"
-        )
-        text += f",bf16={'on' if _has_bf16() else 'off'}" if simulations >= _WORTH_COMPILING else ""
+        search = _trained_search(agent)
+        simulations = player.options.get("simulations", search.simulations)
+        search = replace(search, simulations=_numbers(player)(int, simulations, "simulations"))
+        if search.bf16 or search.simulations >= _WORTH_COMPILING:
+            text += f",bf16={'on' if _in_bf16(search) else 'off'}"
     return text
 
 
@@ -171,7 +172,7 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
         search = replace(search, leaves=max(2, search.leaves))  # of two of them: the same search in half the calls
     worth_it = search.simulations >= _WORTH_COMPILING
     compiled = player.options.get("compile", "any" if worth_it else "off")
-    bf16 = player.options.get("bf16", "on" if worth_it and _has_bf16() else "off")
+    bf16 = player.options.get("bf16", "on" if _in_bf16(search) else "off")
     require(bf16 in ("on", "off"), f"agent {player.text!r}, bf16", "on or off", bf16)
     search = replace(search, compile=compiled, bf16=bf16 == "on")
     return Searcher(network_, search, batch, name=player.text)
@@ -206,6 +207,11 @@ def _trained_search(agent: dict[str, Any]) -> SearchConfig:
     """What a checkpoint was trained with."""
     search: SearchConfig = _fill(SearchConfig, agent.get("search", {}))
     return search
+
+
+def _in_bf16(search: SearchConfig) -> bool:
+    """By default: as in training, and in long searches."""
+    return search.bf16 or (search.simulations >= _WORTH_COMPILING and _has_bf16())
 
 
 def _has_bf16() -> bool:

@@ -152,7 +152,11 @@ class Lane:
         self.clock = Clock()
         self.batch = batch
         A, V, most = spec.num_actions, self.trees.num_values, max(_FEWEST_ROWS, self.trees.leaves * batch)
-        self._latents = torch.zeros(self.trees.nodes, batch, network.latent_dim, device=self.device)
+        shape = (self.trees.nodes, batch, network.latent_dim)
+        on_cpu = self.device.type == "cpu"  # numpy asks for large pages, of which torch.zeros knows nothing
+        self._latents = (
+            torch.from_numpy(np.zeros(shape, np.float32)) if on_cpu else torch.zeros(shape, device=self.device)
+        )
         pinned = self.device.type == "cuda"
         self._asked = torch.zeros(4, most, dtype=torch.int64, pin_memory=pinned)
         self._answers = torch.zeros(most, A + 2 * V, pin_memory=pinned)

@@ -30,7 +30,7 @@ def play_all(
             Path(config.out).parent.mkdir(parents=True, exist_ok=True)
         played.append(stores[index].load(config.deals))
         done = len(played[index][0]) // config.players if played[index] else 0
-        work += [(index, config.piece(*chunk)) for chunk in chunks(config, done)]
+        work += [(index, stores[index].piece(config, *chunk)) for chunk in chunks(config, done)]
     left = [sum(number == index for number, _ in work) for index in range(len(configs))]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, disable=quiet) as bar:

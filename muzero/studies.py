@@ -145,6 +145,9 @@ class Meeting:
 
 def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> list[Row]:
     """Plays what is not yet in DIR/parts, one file per match; all are checked before the first game."""
+    asked = [meeting.name for meeting in meetings]
+    for name in asked:
+        require(asked.count(name) == 1, name, "every match once", "the same one twice: is something named twice?")
     parts = options.out / "parts"
     parts.mkdir(parents=True, exist_ok=True)
     configs: dict[str, MatchConfig] = {}
@@ -192,6 +195,8 @@ def pooled(rows: Sequence[Row]) -> Row:
     total: Row = {name: sum(row[name] for row in rows) for name in counts}
     seats = {row["players"] for row in rows}
     require(len(seats) == 1, "players", "the same number in all matches", sorted(seats))
+    found = sorted({precision for row in rows for precision in _precisions(row)})
+    require(len(found) <= 1, "precision", "the same in all matches (say bf16=)", found)
     fair = 1 / seats.pop()
     interval = stats.wilson(total["points"], total["games"])
     total |= {"win_rate": interval.estimate, "wilson_low": interval.low, "wilson_high": interval.high}
@@ -207,6 +212,11 @@ def pooled(rows: Sequence[Row]) -> Row:
     for name in ("mean_score_a", "mean_score_b", "mean_turns", "mean_decisions"):
         total[name] = float(np.average([row[name] for row in rows], weights=[row["games"] for row in rows]))
     return total
+
+
+def _precisions(row: Row) -> set[str]:
+    """Of the long searches in a match: which one a machine chose is in the agents' names."""
+    return set(re.findall(r"bf16=\w+", f"{row.get('a', '')} {row.get('b', '')}"))
 
 
 def with_holm(rows: Sequence[Row]) -> list[Row]:

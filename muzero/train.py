@@ -202,7 +202,7 @@ class Trainer:
             version=self.iteration,
             episodes=c.selfplay.episodes,
             moves=c.selfplay.moves,
-            simulations=int(scheduled(c.selfplay.simulations, self.iteration, c.search.simulations)),
+            simulations=self._simulations(),
             temperature=float(scheduled(c.selfplay.temperature, self.iteration, 1.0)),
             mixture=self._mixture(rival is not None),
             replays=c.logging.replays,
@@ -253,7 +253,7 @@ class Trainer:
     def _reanalyse(self, count: int) -> None:
         """Searches stored positions again."""
         c = self.config
-        simulations = int(scheduled(c.selfplay.simulations, self.iteration, c.search.simulations))
+        simulations = self._simulations()
         for players in self.replays:
             planner = self._reanalysers.get(players)
             if planner is None or planner.config.simulations != simulations:
@@ -274,6 +274,11 @@ class Trainer:
             values[np.arange(len(p.obs))[:, None], seats] = plan.values[:, :known]
             replay.refresh(p.index, p.stamp, plan.policy, values)
             count -= len(p.obs)
+
+    def _simulations(self) -> int:
+        """Per decision of self-play, now."""
+        c = self.config
+        return int(scheduled(c.selfplay.simulations, self.iteration, c.search.simulations))
 
     def _search(self, simulations: int) -> SearchConfig:
         """For searches in this process."""
@@ -387,7 +392,7 @@ class Trainer:
             "rules": c.game.rules,
             "variant": c.variant,
             "model": asdict(c.model),
-            "search": asdict(c.search),
+            "search": asdict(self._search(self._simulations())),
         }
         # The checkpoint before, which is there in case this one is damaged, may want members that have since left.
         kept = {*range(0, self.iteration + 1, c.train.keep_every), *self.pool.members, *self._members_before}

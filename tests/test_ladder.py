@@ -167,3 +167,13 @@ def test_bots_play_what_the_networks_were_trained_for(monkeypatch: pytest.Monkey
     monkeypatch.setattr("muzero.players.game_of", lambda player: trained if player.text == "random" else None)
     config = read_arguments(["agents=[bot:strategy_1,bot:strategy_2,random]"])
     assert (config.game, config.rules) == ("lama", {"preset": "report"})
+
+
+def test_networks_of_other_rules_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = {"random": {"episode": "round"}, "bot:greedy": {"target": 50}}
+    known = {agent: {"game": "skyjo", "players": 2, "rules": theirs} for agent, theirs in rules.items()}
+    monkeypatch.setattr("muzero.players.game_of", lambda player: known.get(player.text))
+    agents = "agents=[random,bot:greedy,bot:naive]"
+    with pytest.raises(ValueError, match=r"agent 'bot:greedy', rules: expected episode=round, target=100 as the other"):
+        read_arguments([agents])
+    assert read_arguments([agents, "rules.target=80"]).rules == {"target": 80}, "unless they were asked for"

@@ -33,10 +33,11 @@ def make_run(
     players: int = 2,
     iterations: tuple[int, ...] = (2, 4),
     also: tuple[int, ...] = (),
+    rules: dict[str, Any] = SHORT,
 ) -> Path:
     """A run directory of untrained networks; `also` are smaller numbers of players that it knows."""
     model = load_model_config("tiny", variant)
-    agent = {"game": "skyjo", "players": players, "variant": variant, "model": asdict(model), "rules": SHORT}
+    agent = {"game": "skyjo", "players": players, "variant": variant, "model": asdict(model), "rules": rules}
     agent["player_counts"] = [*also, players]
     agent["search"] = asdict(SearchConfig(simulations=2, max_considered=2))
     for iteration in iterations:
@@ -119,6 +120,10 @@ def test_pooled_figures_by_hand() -> None:
     assert studies.interval(studies.pooled(even)) == (alike.low, alike.high)
     assert found["mean_score_a"] == 40.0, "weighted by games"
     assert studies.pooled([row(4, 0, 0, 1.0)])["elo"] is None, "JSON has no infinity"
+    mixed = [{**row(1, 0, 0, 1.0), "a": f"checkpoint:x,bf16={how}"} for how in ("on", "off")]
+    with pytest.raises(ValueError, match=r"precision: expected the same .*got \['bf16=off', 'bf16=on'\]"):
+        studies.pooled(mixed)
+    assert studies.pooled([mixed[0], mixed[0]])["games"] == 2
     with pytest.raises(ValueError, match="players: expected the same number in all matches"):
         studies.pooled([row(1, 0, 0, 1.0), {**row(1, 0, 0, 1.0), "players": 3}])
 
@@ -239,7 +244,12 @@ def test_players_of_a_run_that_mixed_numbers(tmp_path: Path, capsys: pytest.Capt
     assert [row["by_deal"] for row in chosen["matches"]] == [found["matches"][1]["by_deal"]]
     script = import_module("experiments.players")
     assert script.main(["--runs", str(mixed), "--players", "5", "--out", str(tmp_path)]) == 2
-    assert "mixed: expected players among 2, 3, 4, got 5" in capsys.readouterr().err
+    assert "--players: expected some of 2, 3, 4, of which runs were trained, got 5" in capsys.readouterr().err
+    assert script.main(["--runs", str(mixed), "--players", "3", "3", "--out", str(tmp_path)]) == 2
+    assert "expected every match once" in capsys.readouterr().err
+    two = make_run(tmp_path / "two", "belief")
+    some = run("players", tmp_path / "some", "--runs", mixed, two, "--bots", "naive", "--players", 3, *ONE)
+    assert [row["run"] for row in some["matches"]] == [str(mixed)], "the other run knows no such tables"
 
 
 def test_what_was_played_in_some_precision_is_not_played_again(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -292,6 +302,15 @@ def test_features_are_what_they_say() -> None:
     for feature in (4, 5, 6):
         error = sampled[:, feature].std() / 4000**0.5
         assert abs(sampled[:, feature].mean() - expected[0, feature]) < 4 * error + 1e-9
+
+
+def test_probes_of_runs_with_other_rules_are_refused(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = make_run(tmp_path / "other", "belief", rules={"preset": "official", "episode": "match"})
+    options = ["--runs", str(runs["belief0"]), str(other), "--out", str(tmp_path)]
+    assert latent_probes.main(options) == 2
+    assert "other', rules: expected episode=round" in capsys.readouterr().err
 
 
 def test_ridge_finds_what_is_linear_and_nothing_else() -> None:

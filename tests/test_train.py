@@ -210,6 +210,12 @@ def test_a_run_can_mix_numbers_of_players_and_resume(tmp_path: Path) -> None:
         load_network(parse(f"policy:{whole.path}"), "skyjo", 4)
 
 
+def test_a_checkpoint_plays_with_the_simulations_of_its_time(tmp_path: Path) -> None:
+    run = Run(tmp_path, "selfplay.simulations=[[0,2],[1,3]]", "train.keep_every=1").done()
+    found = [checkpoint.load_weights(place) for place in checkpoint.checkpoints(run.path)]
+    assert [(kept.agent["iteration"], kept.agent["search"]["simulations"]) for kept in found][-1][1] == 3
+
+
 def test_another_seed_gives_others(reference: Path, tmp_path: Path) -> None:
     other = Run(tmp_path, "seed=1", "train.iterations=1").done()
     first = (reference / metrics.METRICS).read_bytes().splitlines(keepends=True)[0]
