@@ -32,7 +32,7 @@ from muzero.stats import Interval
 from muzero.studies import Row
 
 Floats = NDArray[np.float64]
-Method = Callable[[Floats], Interval]
+Method = Callable[[Floats, int], Interval]  # of games, so many to a deal
 
 PAIRS = (
     ("greedy", "column_hunter"),
@@ -43,21 +43,22 @@ PAIRS = (
 )
 EQUAL = "greedy(epsilon=0.05)"  # some of its decisions are random, so that copies with other seeds play differently
 METHODS: dict[str, Method] = {
-    "wilson": lambda games: _wilson(float(games.sum()), len(games)),
-    "clopper_pearson": lambda games: _clopper_pearson(float(games.sum()), len(games)),
-    "paired_bootstrap": lambda games: stats.paired_bootstrap(games, resamples=2000),
-    "sequential": lambda games: _sequential(games),
+    "wilson": lambda games, _: _wilson(float(games.sum()), len(games)),
+    "clopper_pearson": lambda games, _: _clopper_pearson(float(games.sum()), len(games)),
+    "paired_bootstrap": lambda games, per_deal: stats.paired_bootstrap(games, resamples=2000, per_deal=per_deal),
+    "sequential": lambda games, per_deal: _sequential(games, per_deal),
 }
 
 
 WIN_RATES = (0.5, 0.55, 0.65, 0.75, 0.9)
+TABLES = (4, 8)  # players, besides two
 SLOW = ("sequential",)  # and far from 0.95: an eighth of the matches will do
 _wilson, _clopper_pearson = cache(stats.wilson), cache(stats.clopper_pearson)  # few results differ
 EXACT = {"wilson": _wilson, "clopper_pearson": _clopper_pearson}
 
 
-def _sequential(games: Floats) -> Interval:
-    found = stats.sequential_test(stats.deals_of(games).mean(1))
+def _sequential(games: Floats, per_deal: int) -> Interval:
+    found = stats.sequential_test(stats.deals_of(games, per_deal).mean(1), 1 / per_deal)
     return Interval(found.mean, found.low, found.high, 0.95)
 
 
@@ -74,16 +75,21 @@ def independent(rate: float, draws: float) -> Callable[[np.random.Generator, int
 
 
 def resampled(deals: Floats) -> Callable[[np.random.Generator, int], Floats]:
-    """Deals [D, 2] of a real match, drawn with replacement."""
+    """Deals [D, P] of a real match, drawn with replacement."""
 
     def sample(rng: np.random.Generator, games: int) -> Floats:
-        return deals[rng.integers(len(deals), size=games // 2)].ravel()
+        return deals[rng.integers(len(deals), size=games // deals.shape[1])].ravel()
 
     return sample
 
 
 def coverage(
-    sample: Callable[[np.random.Generator, int], Floats], truth: float, games: int, matches: int, seed: int
+    sample: Callable[[np.random.Generator, int], Floats],
+    truth: float,
+    games: int,
+    matches: int,
+    seed: Sequence[int],
+    per_deal: int = 2,
 ) -> dict[str, Row]:
     """How often each interval has the true win rate in it (for Elo: the true difference, which is the same event)."""
     rng = np.random.default_rng(seed)
@@ -92,7 +98,7 @@ def coverage(
         match = sample(rng, games)
         for name, method in METHODS.items():
             if name not in SLOW or number % 8 == 0:
-                interval = method(match)
+                interval = method(match, per_deal)
                 found[name].append((interval.low <= truth <= interval.high, interval.high - interval.low))
     means = {name: np.mean(pairs, 0).tolist() for name, pairs in found.items()}
     return {
@@ -140,7 +146,7 @@ def equal_agents(evaluations: int, games: int, seed: int) -> Row:
     found = 0
     for won in played.won.reshape(evaluations, games):
         for name in inside:
-            interval = METHODS[name](won)
+            interval = METHODS[name](won, 2)
             inside[name] += interval.low <= 0.5 <= interval.high
         found += stats.binomial_test(float(won.sum()), games).p_value < 0.05
     rate = stats.wilson(float(played.won.sum()), len(played))
@@ -160,11 +166,11 @@ def equal_agents(evaluations: int, games: int, seed: int) -> Row:
 # ---- 3. variance reduction -------------------------------------------------------------------------------------------
 
 
-def play(a: str, b: str, deals: int, episode: str, seed: int) -> Games:
-    """A long match of two bots."""
-    rules = {"preset": "official", "episode": episode}
-    threads = os.cpu_count() or 1
-    return paired_games(Bot(a), Bot(b), deals, game="skyjo", rules=rules, seed=seed, batch=8192, threads=threads)
+def play(a: str, b: str, deals: int, episode: str, seed: int, players: int = 2) -> Games:
+    """A long match of two bots, the second in all other seats."""
+    rules, threads = {"preset": "official", "episode": episode}, os.cpu_count() or 1
+    settings: Row = {"game": "skyjo", "players": players, "rules": rules, "batch": 8192, "threads": threads}
+    return paired_games(Bot(a), Bot(b), deals, seed=seed, **settings)
 
 
 def reduction(a: str, b: str, episode: str, games: Games) -> Row:
@@ -207,14 +213,21 @@ def study(options: argparse.Namespace, command: str) -> None:
         for a, b in track(PAIRS, "matches of bots")
         for episode in ("match", "round")
     }
-    truths = [("independent", f"rate {p}, no draws", independent(p, 0), p) for p in WIN_RATES]
-    truths += [("independent", "rate 0.55, 10 % drawn", independent(0.55, 0.1), 0.55)]
-    for a, b in PAIRS[:3]:
-        deals = stats.deals_of(played[a, b, "match"].won)
-        truths += [("paired deals", f"{a} - {b}, matches", resampled(deals), float(deals.mean()))]
+    truths = [("independent", f"rate {p}, no draws", independent(p, 0), p, 2) for p in WIN_RATES]
+    truths += [("independent", "rate 0.55, 10 % drawn", independent(0.55, 0.1), 0.55, 2)]
+    for a, b, players in [(*pair, 2) for pair in PAIRS[:3]] + [(*PAIRS[0], count) for count in TABLES]:
+        won = (played[a, b, "match"] if players == 2 else play(a, b, options.deals, "match", seed, players)).won
+        deals = stats.deals_of(won, players)
+        name = f"{a} - {b}, matches" + (f" of {players}" if players > 2 else "")
+        truths += [("paired deals", name, resampled(deals), float(deals.mean()), players)]
     rows = [
-        {"kind": kind, "games": name, "truth": truth, "intervals": coverage(sample, truth, games, matches, seed)}
-        for kind, name, sample, truth in track(truths, "coverage")
+        {
+            "kind": kind,
+            "games": name,
+            "truth": truth,
+            "intervals": coverage(sample, truth, games // players * players, matches, (seed, number), players),
+        }
+        for number, (kind, name, sample, truth, players) in enumerate(track(truths, "coverage"))
     ]
     exact = [
         {"rate": rate, **{name: exact_coverage(method, rate, games) for name, method in EXACT.items()}}

@@ -19,7 +19,7 @@ from torch import Tensor
 import env
 from env.replay import Replay
 from muzero.config import Config, require
-from muzero.metrics import resident_megabytes
+from muzero.metrics import give_back_memory, resident_megabytes
 from muzero.networks import Network
 from muzero.opponents import BOTS, NEVER, RIVAL, SELF, Mixture
 from muzero.search import Clock, Plan, Planner
@@ -232,6 +232,7 @@ class SelfPlay:
         after = planner.clock
         played.clock = Clock(**{name: getattr(after, name) - getattr(before, name) for name in vars(after)})
         played.seconds = perf_counter() - started
+        give_back_memory()
         played.megabytes = resident_megabytes()
         return played
 

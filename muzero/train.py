@@ -183,6 +183,7 @@ class Trainer:
         judging = time.perf_counter()
         if self._due(self.config.evaluation.every) or (self.config.evaluation.every and self.finished):
             record |= evaluate_bots(self._evaluator(), self.config)
+        metrics.give_back_memory()
         now = time.perf_counter()
         timings = self._timings(played, now - started, waited, learned)
         timings["seconds"]["evaluation"] = now - judging
