@@ -52,7 +52,8 @@ METHODS: dict[str, Method] = {
 
 WIN_RATES = (0.5, 0.55, 0.65, 0.75, 0.9)
 TABLES = (4, 8)  # players, besides two
-SLOW = ("sequential",)  # and far from 0.95: an eighth of the matches will do
+SLOW = ("sequential",)  # and far from 0.95: a few of the matches will do
+_FEW = 32  # one of so many
 _wilson, _clopper_pearson = cache(stats.wilson), cache(stats.clopper_pearson)  # few results differ
 EXACT = {"wilson": _wilson, "clopper_pearson": _clopper_pearson}
 
@@ -97,7 +98,7 @@ def coverage(
     for number in range(matches):
         match = sample(rng, games)
         for name, method in METHODS.items():
-            if name not in SLOW or number % 8 == 0:
+            if name not in SLOW or number % _FEW == 0:
                 interval = method(match, per_deal)
                 found[name].append((interval.low <= truth <= interval.high, interval.high - interval.low))
     means = {name: np.mean(pairs, 0).tolist() for name, pairs in found.items()}

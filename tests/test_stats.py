@@ -380,13 +380,29 @@ def test_paired_bootstrap_agrees_with_scipy() -> None:
     ours = stats.paired_bootstrap(games, 0.9, resamples=5000)
     means = games.reshape(-1, 2).mean(1)
     theirs = bootstrap(
-        (means,), np.mean, confidence_level=0.9, n_resamples=5000, method="percentile", rng=rng
+        (means,), np.mean, confidence_level=0.9, n_resamples=5000, method="BCa", rng=rng
     ).confidence_interval
     width = theirs.high - theirs.low
     assert ours.estimate == pytest.approx(games.mean())
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.04 * width)
     assert stats.paired_bootstrap(games, seed=1) == stats.paired_bootstrap(games, seed=1)
     assert stats.paired_bootstrap(games, seed=1) != stats.paired_bootstrap(games, seed=2)
+
+
+def test_paired_bootstrap_of_skewed_rates_agrees_with_scipy() -> None:
+    """By more than plain percentiles would, which are too high here."""
+    rng = np.random.default_rng(5)
+    ours, theirs, plain = [], [], []
+    for _ in range(10):
+        games = rng.choice([0, 0.5, 1.0], 1000, p=[0.05, 0.02, 0.93])
+        found = stats.paired_bootstrap(games, resamples=4000)
+        ours.append((found.low, found.high))
+        for method, kept in (("BCa", theirs), ("percentile", plain)):
+            means = (games.reshape(-1, 2).mean(1),)
+            ends = bootstrap(means, np.mean, n_resamples=4000, method=method, rng=rng).confidence_interval
+            kept.append((ends.low, ends.high))
+    assert np.mean(ours, 0) == pytest.approx(np.mean(theirs, 0), abs=5e-4)
+    assert (np.mean(plain, 0) > np.mean(theirs, 0) + 5e-4).all()
 
 
 def test_variance_reduction() -> None:
