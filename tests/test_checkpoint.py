@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,15 @@ def test_old_checkpoints_are_thinned_or_deleted(tmp_path: Path) -> None:
         assert checkpoint.load(place).iteration == int(place.name)
 
 
+@pytest.fixture
+def keyboard() -> Iterator[None]:
+    """Ctrl-C as in a terminal; whoever starts the tests in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("keyboard")
 def test_thinning_may_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the new manifest and the deletion the weights are still good, and the next save finishes the job."""
     save(tmp_path, 0, **content())
@@ -779,6 +789,7 @@ def test_signals_ask(number: signal.Signals) -> None:
     assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)] == before
 
 
+@pytest.mark.usefixtures("keyboard")
 def test_the_second_interrupt_insists() -> None:
     with Interruption() as interruption:
         signal.raise_signal(signal.SIGINT)
