@@ -153,9 +153,11 @@ class Lane:
         self.batch = batch
         A, V, most = spec.num_actions, self.trees.num_values, max(_FEWEST_ROWS, self.trees.leaves * batch)
         shape = (self.trees.nodes, batch, network.latent_dim)
-        on_cpu = self.device.type == "cpu"  # numpy asks for large pages, of which torch.zeros knows nothing
+        on_cpu = (
+            self.device.type == "cpu"
+        )  # numpy asks for large pages, and full takes them at once, not when games are many
         self._latents = (
-            torch.from_numpy(np.zeros(shape, np.float32)) if on_cpu else torch.zeros(shape, device=self.device)
+            torch.from_numpy(np.full(shape, 0, np.float32)) if on_cpu else torch.zeros(shape, device=self.device)
         )
         pinned = self.device.type == "cuda"
         self._asked = torch.zeros(4, most, dtype=torch.int64, pin_memory=pinned)
