@@ -23,7 +23,8 @@ from muzero import players
 from muzero.agents import Agent
 from muzero.config import cores, require
 from muzero.evaluate import Games, Keeper, Recorder, paired_games
-from muzero.runtime import die_with, keep_freed_memory
+from muzero.memory import keep_freed_memory
+from muzero.runtime import die_with
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)

@@ -134,9 +134,14 @@ class Keeper:
 
     def save(self, actions: Sequence[Ints]) -> None:
         """Actions [steps][B]."""
-        draft = self.path.with_name(f"{self.path.name}.{socket.gethostname()}-{os.getpid()}.draft.npz")
-        np.savez(draft, key=np.array(self.key), actions=np.array(actions, np.int16))
-        draft.replace(self.path)
+        save_whole(self.path, key=np.array(self.key), actions=np.array(actions, np.int16))
+
+
+def save_whole(path: Path, **arrays: NDArray[Any]) -> None:
+    """Writes an npz file so that nobody ever reads half of it."""
+    draft = path.with_name(f"{path.name}.{socket.gethostname()}-{os.getpid()}.draft.npz")
+    np.savez(draft, **arrays)  # type: ignore[arg-type]
+    draft.replace(path)
 
 
 def against_each(

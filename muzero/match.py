@@ -13,8 +13,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
-import socket
 import sys
 import threading
 import time
@@ -35,7 +33,7 @@ import env
 from muzero import players, stats
 from muzero.config import require
 from muzero.crew import RUNTIMES, Crew, Piece, Tally, make_crew, only_bots
-from muzero.evaluate import Games, Keeper, Recorder, first_games, joined
+from muzero.evaluate import Games, Keeper, Recorder, first_games, joined, save_whole
 
 _LOOKS = 8  # with stop=: at the results, at least
 _BOT_BATCH = 1 << 13  # games of hand-written players at a time: about a second
@@ -364,9 +362,7 @@ class Progressing:
     def save(self, games: Games) -> None:
         """Writes everything played so far."""
         if self.path is not None:
-            draft = self.path.with_suffix(f".{socket.gethostname()}-{os.getpid()}.draft.npz")
-            np.savez(draft, key=np.array(self.key), **vars(games))
-            draft.replace(self.path)
+            save_whole(self.path, key=np.array(self.key), **vars(games))
             for old in self.path.parent.glob(self._under_way("*").name):
                 if int(old.stem.rpartition("-")[2]) < len(games) // self.players:
                     old.unlink(missing_ok=True)

@@ -16,7 +16,6 @@ line.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import logging
@@ -24,9 +23,7 @@ import math
 import os
 import queue
 import re
-import resource
 import socket
-import sys
 import threading
 import time
 from collections import deque
@@ -50,24 +47,6 @@ MODES = ("online", "offline", "disabled")
 Record = Mapping[str, Any]
 
 _log = logging.getLogger(__name__)
-
-
-def give_back_memory() -> None:
-    """Returns what this process has freed, and glibc has kept in pieces between what is in use, to the system. Called
-    now and then, so that a process does not grow by the scraps of arrays of ever other sizes."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(ctypes.c_size_t(0))
-
-
-def resident_megabytes() -> float:
-    """Memory of this process that is in use; at its peak, where the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * resource.getpagesize() / 2**20
-    except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
 class Metrics:

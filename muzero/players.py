@@ -12,7 +12,7 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
     checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=off|on|any  bf16=on|off
                 ablation=none|no_ego|wrong_ego|zero_all
                 (by default, from 100 simulations on: compiled, which takes a quarter of a minute, and in bfloat16 if
-                the processor has it; either makes it half as long again as fast)
+                the processor has it)
     policy      iteration=N  temperature=T  ablation=...
     simulator   bot=NAME (plays the worlds out; by default as in python -m env.play)  network=PATH (judges them instead)
 """

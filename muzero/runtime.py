@@ -7,11 +7,9 @@ object store once per version, and an actor that dies is replaced.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -27,12 +25,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from muzero.config import Config, cores, require
+from muzero.memory import keep_freed_memory
 from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, make_worker
 
 Weights = Mapping[str, Tensor]
 _log = logging.getLogger(__name__)
 _MOST_DEATHS, _MOST_SECONDS = 20, 600.0  # of actors, and since a result: with more of both a run is given up
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of mallopt
 _GENERATION = 1 << 32  # games between the deals of an actor and of the one that replaces it
 
 
@@ -182,17 +180,6 @@ def _start_child(config: Config, threads: int, first_game: int) -> None:
     torch.set_num_threads(threads if config.search.workers == 1 else 1)
     _child = make_worker(config, device=str(pick_device(config.runtime.device)))
     _child.begin_at(first_game)
-
-
-def keep_freed_memory() -> None:
-    """Lets this process use memory again instead of giving it back: what training needs is then taken once, and stays.
-
-    Of glibc; elsewhere nothing happens.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        for option, size in ((_TRIM_THRESHOLD, 2**31 - 1), (_MMAP_THRESHOLD, 32 * 2**20)):
-            mallopt(ctypes.c_int(option), ctypes.c_int(size))
 
 
 def die_with(parent: int) -> None:

@@ -153,12 +153,10 @@ class Lane:
         self.batch = batch
         A, V, most = spec.num_actions, self.trees.num_values, max(_FEWEST_ROWS, self.trees.leaves * batch)
         shape = (self.trees.nodes, batch, network.latent_dim)
-        on_cpu = (
-            self.device.type == "cpu"
-        )  # numpy asks for large pages, and full takes them at once, not when games are many
-        self._latents = (
-            torch.from_numpy(np.full(shape, 0, np.float32)) if on_cpu else torch.zeros(shape, device=self.device)
-        )
+        if self.device.type == "cpu":  # numpy asks for large pages; full takes them now, zeros when games are many
+            self._latents = torch.from_numpy(np.full(shape, 0, np.float32))
+        else:
+            self._latents = torch.zeros(shape, device=self.device)
         pinned = self.device.type == "cuda"
         self._asked = torch.zeros(4, most, dtype=torch.int64, pin_memory=pinned)
         self._answers = torch.zeros(most, A + 2 * V, pin_memory=pinned)

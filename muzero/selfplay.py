@@ -19,7 +19,7 @@ from torch import Tensor
 import env
 from env.replay import Replay
 from muzero.config import Config, require
-from muzero.metrics import give_back_memory, resident_megabytes
+from muzero.memory import give_back_memory, resident_megabytes
 from muzero.networks import Network
 from muzero.opponents import BOTS, NEVER, RIVAL, SELF, Mixture
 from muzero.search import Clock, Plan, Planner

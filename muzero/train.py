@@ -36,10 +36,11 @@ from muzero.bot_evaluation import evaluate_bots
 from muzero.checkpoint import EXIT_REQUEUE, Interruption, RunDirectory
 from muzero.config import Config, SearchConfig, cores, require, scheduled
 from muzero.learner import DivergedError, Learner
+from muzero.memory import give_back_memory, keep_freed_memory, resident_megabytes
 from muzero.networks import Network
 from muzero.opponents import Curriculum, Mixture, Pool
 from muzero.replay import Replay
-from muzero.runtime import keep_freed_memory, make_runtime, pick_device
+from muzero.runtime import make_runtime, pick_device
 from muzero.search import Planner
 from muzero.selfplay import Orders, Played
 from muzero.spec import GameSpec
@@ -183,7 +184,7 @@ class Trainer:
         judging = time.perf_counter()
         if self._due(self.config.evaluation.every) or (self.config.evaluation.every and self.finished):
             record |= evaluate_bots(self._evaluator(), self.config)
-        metrics.give_back_memory()
+        give_back_memory()
         now = time.perf_counter()
         timings = self._timings(played, now - started, waited, learned)
         timings["seconds"]["evaluation"] = now - judging
@@ -360,7 +361,7 @@ class Trainer:
             "seconds": spent,
             **({"beside": seconds} if self.beside else {}),
             "iteration_seconds": whole,
-            "megabytes": {"learner": metrics.resident_megabytes(), "selfplay": max(part.megabytes for part in played)},
+            "megabytes": {"learner": resident_megabytes(), "selfplay": max(part.megabytes for part in played)},
         }
 
     # ---- checkpoints -------------------------------------------------------------------------------------------
