@@ -15,8 +15,8 @@ CMAKE_ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip
 
-MODULE_SOURCES := $(shell find env mcts native -name '*.h' -o -name '*.cpp')
-CPP_FILES := $(shell find env mcts native tests -name '*.h' -o -name '*.cpp')
+MODULE_SOURCES := $(shell find env mcts muzero native -name '*.h' -o -name '*.cpp')
+CPP_FILES := $(shell find env mcts muzero native tests -name '*.h' -o -name '*.cpp')
 SHELL_FILES := .ci/run $(wildcard slurm/*.sh slurm/*.sbatch tests/slurm/*.sh)
 
 ifeq ($(CI),true)

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import env
 from muzero.config import SearchConfig
 from muzero.networks import Network, load_model_config
-from muzero.search import Clock, Planner
+from muzero.search import Clock, Planner, how_to_run
 from muzero.spec import GameSpec
 
 BATCHES = (1, 16, 64, 256, 1024)
@@ -195,7 +195,7 @@ def main() -> None:
         "--compile",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="torch.compile for tiny and small networks, from batch 256 on",
+        help="slots networks by the native step, flat ones through torch.compile from batch 256 on",
     )
     parser.add_argument("--quick", action="store_true", help="tiny models and few batches only, for tests")
     options = parser.parse_args()
@@ -231,17 +231,19 @@ def main() -> None:
                 torch.set_num_threads(max(1, options.threads // lanes))
                 threads = options.threads if lanes == 1 else 1
                 # Compiling takes half a minute a size: for the sizes that people train with.
-                compiled = options.compile and lanes > 1 and batch >= 256
+                native = network.config.latent == "slots"
+                compiled = options.compile and name != "paper" and (native or (lanes > 1 and batch >= 256))
                 config = SearchConfig(
                     algorithm=algorithm,
                     simulations=simulations,
                     threads=threads,
                     workers=lanes,
-                    compile="on" if compiled else "off",
+                    compile="auto" if compiled else "off",
                 )
                 row = measure(network, config, batch, options.seconds)
                 cells = "".join(f"{row[c]:>18,.3f}" if row[c] < 100 else f"{row[c]:>18,.0f}" for c in columns)
-                print(f"{name:11}{algorithm:10}{simulations:>5}{batch:>6}{config.compile:>9}{cells}", flush=True)
+                how = how_to_run(network, config.compile)
+                print(f"{name:11}{algorithm:10}{simulations:>5}{batch:>6}{how:>9}{cells}", flush=True)
                 figures |= {f"{name}_{algorithm}_b{batch}_{key}": value for key, value in row.items()}
                 if name == "paper":
                     achieved = row["sims_per_s"] * flops_per_simulation(network, "maxn") / 1e9

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-COMPILE = ("off", "on", "any", "graphs")
+COMPILE = ("auto", "native", "off", "on", "any", "graphs")
 
 
 def cores() -> int:
@@ -95,8 +95,9 @@ class SearchConfig:
         except in evaluation. Above 1, what was once learned against an action fades unless searches confirm it.
       skip_forced: do not search where only one action is legal.
       bf16: run the network in bfloat16 (autocast).
-      compile: "off"; "on", through torch.compile, which takes half a minute at the start and pays for it soon;
-        "any", the same for any number of rows instead of full batches; "graphs", with CUDA graphs too (GPU only).
+      compile: "native", the recurrent step in C++ (slots latents on a CPU); "on", through torch.compile, which takes
+        half a minute at the start and pays for it soon; "any", the same for any number of rows instead of full batches;
+        "graphs", with CUDA graphs too (GPU only); "off", as torch does it; "auto", native or else on.
       threads: of a lane's trees.
       workers: lanes that share the games, each with a thread of its own.
     """
@@ -216,7 +217,6 @@ class PaceConfig:
       bots: the curriculum's `share`.
       watched, handover, goal: see `CurriculumConfig`.
       tables, moves: of self-play.
-      compile: the search's.
     """
 
     td_steps: int = 10
@@ -230,7 +230,6 @@ class PaceConfig:
     goal: float = 1.0
     tables: int = 256
     moves: int = 96
-    compile: str = "on"
 
 
 @dataclass

@@ -9,10 +9,10 @@
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
-    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=off|on|any  bf16=on|off
-                ablation=none|no_ego|wrong_ego|zero_all
-                (by default, from 100 simulations on: compiled, which takes a quarter of a minute, and in bfloat16 if
-                the processor has it)
+    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=native|off|on|any
+                bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
+                (by default, native for slots networks on a CPU; from 100 simulations on, others are compiled by torch,
+                which takes a quarter of a minute, and all are in bfloat16 if the processor has it)
     policy      iteration=N  temperature=T  ablation=...
     simulator   bot=NAME (plays the worlds out; by default as in python -m env.play)  network=PATH (judges them instead)
 """
@@ -33,6 +33,7 @@ from muzero import checkpoint
 from muzero.agents import Agent, Bot, Policy, Random, Searcher, Simulator
 from muzero.config import ModelConfig, SearchConfig, require
 from muzero.networks import Network
+from muzero.slot_step import why_not
 from muzero.spec import GameSpec
 
 KINDS: dict[str, tuple[str, ...]] = {
@@ -171,7 +172,9 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
     if candidates and search.simulations % 2 == 0:
         search = replace(search, leaves=max(2, search.leaves))  # of two of them: the same search in half the calls
     worth_it = search.simulations >= _WORTH_COMPILING
-    compiled = player.options.get("compile", "any" if worth_it else "off")
+    compiled = player.options.get("compile", "native" if why_not(network_) is None else "any" if worth_it else "off")
+    known = ("native", "off", "on", "any")
+    require(compiled in known, f"agent {player.text!r}, compile", f"one of {', '.join(known)}", compiled)
     bf16 = player.options.get("bf16", "on" if _in_bf16(search) else "off")
     require(bf16 in ("on", "off"), f"agent {player.text!r}, bf16", "on or off", bf16)
     search = replace(search, compile=compiled, bf16=bf16 == "on")

@@ -20,6 +20,7 @@ from torch import Tensor
 from mcts import Requests, Results, Search
 from muzero.config import SearchConfig
 from muzero.networks import Network
+from muzero.slot_step import SlotStep, quickest_kernel, why_not
 
 _NOT_FOR_TREES = {"skip_forced", "bf16", "compile", "workers", "prior_temperature"}
 _COMPILED_KINDS = 256  # compiled versions of one function: per network, batch size, device and thread count
@@ -84,9 +85,11 @@ class Planner:
         self.config = replace(config, **calm)  # type: ignore[arg-type]
         self.batch, self.greedy, self.network = batch, greedy, network
         per_lane = -(-batch // config.workers)
-        self.lanes = [Lane(network, self.config, per_lane) for _ in range(config.workers)]
+        self.config = replace(self.config, compile=how_to_run(network, config.compile))
+        self._step = SlotStep(network, quickest_kernel(config.bf16)) if self.config.compile == "native" else None
+        self.lanes = [Lane(network, self.config, per_lane, self._step) for _ in range(config.workers)]
         self._crew = ThreadPoolExecutor(config.workers - 1) if config.workers > 1 else None
-        if config.compile != "off":
+        if self.config.compile in _DYNAMIC:
             self.lanes[0].run_network()  # here, and not in several threads at once; the other lanes have the same shape
 
     @property
@@ -118,6 +121,8 @@ class Planner:
           temperature: of the choice among visits (puct).
         """
         assert obs.shape[1:] == (self.network.spec.width,), obs.shape
+        if self._step is not None:
+            self._step.refresh()
         temperature = 0.0 if self.greedy else temperature
         each = -(-len(obs) // len(self.lanes))
         cuts = [slice(i, i + each) for i in range(0, len(obs), each)]
@@ -137,8 +142,8 @@ class Planner:
 class Lane:
     """One search at a time, over one arena of trees and hidden states."""
 
-    def __init__(self, network: Network, config: SearchConfig, batch: int) -> None:
-        self.config, self.network = config, network
+    def __init__(self, network: Network, config: SearchConfig, batch: int, step: SlotStep | None) -> None:
+        self.config, self.network, self.step = config, network, step
         self.device = next(network.parameters()).device
         spec = network.spec
         self.trees = Search(
@@ -169,8 +174,11 @@ class Lane:
     @torch.inference_mode()
     def run_network(self) -> None:
         """One call for the full batch as a simulation makes it; the first one compiles, which takes seconds."""
+        if not self.trees.steps:
+            return
+        rows = self.trees.leaves * self.batch
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.bf16):
-            self._advance(self.batch)
+            self._answer(1, self.batch, Requests(*self._asked[:, :rows].numpy()))
 
     def _advance(self, games: int) -> tuple[Tensor, Tensor]:
         """Next latents and outputs for what the trees of so many games ask, and perhaps more rows to be ignored.
@@ -243,23 +251,14 @@ class Lane:
         count = leaves * games
         self._latents[0, :games] = latent
         requests = Requests(*self._asked[:, :count].numpy())
-        answers = self._answers[:count]
         if trees.steps:
             trees.select(requests)
         for step in range(trees.steps):
-            latent, outputs = self._advance(games)
-            first = 1 + step * leaves
-            self._latents[first : first + leaves, :games] = latent[:count].view(leaves, games, -1)
-            if self.device.type == "cpu":
-                answered = outputs[:count].float()
-            else:
-                answers.copy_(outputs[:count], non_blocking=True)
-                torch.cuda.current_stream(self.device).synchronize()
-                answered = answers
+            answered = self._answer(1 + step * leaves, games, requests)
             if step + 1 < trees.steps:
-                trees.expand_and_select(answered.numpy(), requests)
+                trees.expand_and_select(answered, requests)
             else:
-                trees.expand(answered.numpy())
+                trees.expand(answered)
         clock.simulations += trees.steps * count
         clock.levels += trees.levels
         results: Results = trees.results()
@@ -268,6 +267,32 @@ class Lane:
         clock.network += perf_counter() - started - (trees.seconds - before)
         raw = roots[:, legal.shape[1] :]
         return Plan(actions, results.policy, results.values, raw, results.visits)
+
+    def _answer(self, first: int, games: int, requests: Requests) -> NDArray[np.float32]:
+        """The network's outputs for what the trees ask; hidden states go to the nodes from `first` on."""
+        leaves = self.trees.leaves
+        count = leaves * games
+        answers = self._answers[:count]
+        if self.step is not None:
+            self.step.advance(self._latents.numpy(), requests, first, games, self.config.backup, answers.numpy())
+            return answers.numpy()
+        latent, outputs = self._advance(games)
+        self._latents[first : first + leaves, :games] = latent[:count].view(leaves, games, -1)
+        if self.device.type == "cpu":
+            return outputs[:count].float().numpy()
+        answers.copy_(outputs[:count], non_blocking=True)
+        torch.cuda.current_stream(self.device).synchronize()
+        return answers.numpy()
+
+
+def how_to_run(network: Network, kind: str) -> str:
+    """How a network's recurrent step runs: as configured, "auto" resolved, "native" refused where it cannot be."""
+    reason = why_not(network)
+    if kind == "auto":
+        return "on" if reason else "native"
+    if kind == "native" and reason:
+        raise ValueError(f"search.compile=native: {reason}")
+    return kind
 
 
 def _advance(network: Network, latents: Tensor, asked: Tensor, backup: str) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ from muzero.config import Config, require
 from muzero.memory import give_back_memory, resident_megabytes
 from muzero.networks import Network
 from muzero.opponents import BOTS, NEVER, RIVAL, SELF, Mixture
-from muzero.search import Clock, Plan, Planner
+from muzero.search import Clock, Plan, Planner, how_to_run
 from muzero.spec import GameSpec
 from muzero.targets import Episode, pack_legal
 
@@ -211,7 +211,7 @@ class SelfPlay:
         if key not in self._planners:
             network = self.rival if rival else self.network
             search = replace(self.config.search, simulations=simulations)
-            if rival:
+            if rival and how_to_run(network, search.compile) != "native":
                 search = replace(search, compile="off")  # few games of varying number
             self._planners = {k: p for k, p in self._planners.items() if k[0] != rival}
             self._planners[key] = Planner(network, search, self.tables.num_envs)

@@ -41,7 +41,7 @@ from muzero.networks import Network
 from muzero.opponents import Curriculum, Mixture, Pool
 from muzero.replay import Replay
 from muzero.runtime import make_runtime, pick_device
-from muzero.search import Planner
+from muzero.search import Planner, how_to_run
 from muzero.selfplay import Orders, Played
 from muzero.spec import GameSpec
 from muzero.symmetries import Relabelling
@@ -481,7 +481,10 @@ def prepared(config: Config) -> Iterator[Trainer]:
     device = pick_device(config.runtime.device)
     on_gpu = config.runtime.worker_gpus > 0 if config.runtime.kind == "ray" else device.type == "cuda"
     compile_ = config.search.compile
-    require(on_gpu or compile_ != "graphs", "search.compile", "off, on or any where self-play has no GPU", compile_)
+    require(on_gpu or compile_ != "graphs", "search.compile", "not graphs where self-play has no GPU", compile_)
+    require(not on_gpu or compile_ != "native", "search.compile", "not native where self-play has a GPU", compile_)
+    if compile_ == "native":
+        how_to_run(Network(GameSpec.of(config.game.name, config.game.players), config.model), compile_)
     with checkpoint.open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
         print(f"{'resuming' if run.resumed else 'training'} {config.variant} in {run.path}", flush=True)
         yield Trainer(config, run)
