@@ -181,6 +181,7 @@ std::vector<std::shared_ptr<Bot>> seats_of(const PyEnv& env, const nb::list& bot
 }  // namespace
 
 NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // what lives until the interpreter ends is no leak: workers keep their agents
   m.attr("SKIP") = kSkip;
   m.def("games", [] {
     std::vector<std::string> names;

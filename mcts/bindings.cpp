@@ -68,6 +68,7 @@ const float* answers_of(const Search& s, const Input& outputs) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // what lives until the interpreter ends is no leak: workers keep their agents
   m.def("considered_visits", &considered_visits, "considered"_a, "simulations"_a);
 
   nb::class_<Search>(m, "Search")

@@ -32,6 +32,7 @@ std::map<std::string, Table<T>> tables_of(const std::map<std::string, Input>& ar
 }  // namespace
 
 NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // what lives until the interpreter ends is no leak: workers keep their agents
   m.def("kernels", [] {
     std::vector<std::string> names;
     for (const Kernel* kernel : kernels()) names.emplace_back(kernel->name);

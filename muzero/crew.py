@@ -23,7 +23,7 @@ from muzero import players
 from muzero.agents import Agent
 from muzero.config import cores, require
 from muzero.evaluate import Games, Keeper, Recorder, paired_games
-from muzero.memory import keep_freed_memory
+from muzero.memory import settle_memory
 from muzero.runtime import die_with
 
 RUNTIMES = ("local", "ray")
@@ -115,7 +115,7 @@ def _begin(parent: int, tally: Tally | None) -> None:
     """In a new process."""
     global _tally
     _tally = tally
-    keep_freed_memory()
+    settle_memory()
     die_with(parent)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import resource
 import sys
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of mallopt
+_ONEDNN_CACHE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+_PRODUCTS = "64"  # matrix products of some shape that are kept ready, some 25 kB each; of its own accord, 1,024
 
 
 def resident_megabytes() -> float:
@@ -22,8 +25,13 @@ def resident_megabytes() -> float:
         return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
-def keep_freed_memory() -> None:
-    """Lets this process use freed memory again instead of giving it back: what it needs is taken once, and stays."""
+def settle_memory() -> None:
+    """Makes the memory of a long-lived process settle soon; to be called before torch computes anything.
+
+    Freed memory is used again instead of being given back: what is needed is taken once, and stays. And oneDNN keeps
+    fewer matrix products ready: games end one by one, so that it would go on meeting new numbers of rows for an hour.
+    """
+    os.environ.setdefault(_ONEDNN_CACHE, _PRODUCTS)
     mallopt = _of_glibc("mallopt")
     if mallopt is not None:
         for option, size in ((_TRIM_THRESHOLD, 2**31 - 1), (_MMAP_THRESHOLD, 32 * 2**20)):

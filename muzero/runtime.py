@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from muzero.config import Config, cores, require
-from muzero.memory import keep_freed_memory
+from muzero.memory import settle_memory
 from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, make_worker
 
 Weights = Mapping[str, Tensor]
@@ -175,7 +175,7 @@ def _start_child(config: Config, threads: int, first_game: int) -> None:
     global _child
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):  # to stop is the parent's decision
         signal.signal(number, signal.SIG_IGN)
-    keep_freed_memory()
+    settle_memory()
     die_with(os.getppid())
     torch.set_num_threads(threads if config.search.workers == 1 else 1)
     _child = make_worker(config, device=str(pick_device(config.runtime.device)))
@@ -232,7 +232,7 @@ class _Actor:
 
     def __init__(self, config: Config, worker: int, workers: int, generation: int) -> None:
         torch.set_num_threads(config.runtime.worker_threads)
-        keep_freed_memory()
+        settle_memory()
         device = "cuda" if config.runtime.worker_gpus > 0 else "cpu"
         found = f"none that torch {torch.__version__} can use"
         require(device == "cpu" or torch.cuda.is_available(), "runtime.worker_gpus", "a GPU on the node", found)

@@ -36,7 +36,7 @@ from muzero.bot_evaluation import evaluate_bots
 from muzero.checkpoint import EXIT_REQUEUE, Interruption, RunDirectory
 from muzero.config import Config, SearchConfig, cores, require, scheduled
 from muzero.learner import DivergedError, Learner
-from muzero.memory import give_back_memory, keep_freed_memory, resident_megabytes
+from muzero.memory import give_back_memory, resident_megabytes, settle_memory
 from muzero.networks import Network
 from muzero.opponents import Curriculum, Mixture, Pool
 from muzero.replay import Replay
@@ -493,7 +493,7 @@ def prepared(config: Config) -> Iterator[Trainer]:
 @hydra.main(version_base="1.3", config_path="pkg://conf", config_name="config")
 def main(raw: DictConfig) -> None:
     """Entry point of `python -m muzero.train`."""
-    keep_freed_memory()
+    settle_memory()
     with ExitStack() as stack:
         try:
             trainer = stack.enter_context(prepared(read_config(raw)))

@@ -71,9 +71,9 @@ def test_freed_memory_is_kept() -> None:
     program = """
 import sys
 import numpy as np
-from muzero.memory import keep_freed_memory, resident_megabytes
+from muzero.memory import settle_memory, resident_megabytes
 if sys.argv[1] == "keep":
-    keep_freed_memory()
+    settle_memory()
 parts = [np.full(2**20, 1, np.uint8) for _ in range(100)]
 full = resident_megabytes()
 del parts
@@ -92,8 +92,8 @@ def test_scraps_of_memory_are_given_back() -> None:
     """In a process of its own: freed arrays between others that stay."""
     program = """
 import numpy as np
-from muzero.memory import give_back_memory, keep_freed_memory, resident_megabytes
-keep_freed_memory()
+from muzero.memory import give_back_memory, settle_memory, resident_megabytes
+settle_memory()
 parts = [np.full(2**16, 1, np.uint8) for _ in range(2000)]
 del parts[::2]
 before = resident_megabytes()
