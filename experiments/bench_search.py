@@ -242,7 +242,7 @@ def main() -> None:
                 )
                 row = measure(network, config, batch, options.seconds)
                 cells = "".join(f"{row[c]:>18,.3f}" if row[c] < 100 else f"{row[c]:>18,.0f}" for c in columns)
-                how = how_to_run(network, config.compile)
+                how = how_to_run(network, config)
                 print(f"{name:11}{algorithm:10}{simulations:>5}{batch:>6}{how:>9}{cells}", flush=True)
                 figures |= {f"{name}_{algorithm}_b{batch}_{key}": value for key, value in row.items()}
                 if name == "paper":

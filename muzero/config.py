@@ -94,7 +94,7 @@ class SearchConfig:
       prior_temperature: the policy that a search starts from, at its root, is the network's to the power of 1 / this,
         except in evaluation. Above 1, what was once learned against an action fades unless searches confirm it.
       skip_forced: do not search where only one action is legal.
-      bf16: run the network in bfloat16 (autocast).
+      bf16: run the network in bfloat16 (autocast, or the native kernel of that kind).
       compile: "native", the recurrent step in C++ (slots latents on a CPU); "on", through torch.compile, which takes
         half a minute at the start and pays for it soon; "any", the same for any number of rows instead of full batches;
         "graphs", with CUDA graphs too (GPU only); "off", as torch does it; "auto", native or else on.

@@ -44,6 +44,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "simulator": ("bot", "network"),
 }
 
+_ARITHMETIC = b"native step"  # of searches; another one wherever the same weights come to round otherwise
 _WORTH_COMPILING = 100  # simulations; whatever the number of games, for it changes last digits, and so, rarely, a move
 
 
@@ -114,14 +115,14 @@ def pinned(text: str) -> str:
 
 
 def fingerprint(text: str) -> str | None:
-    """Of the weights that the agent plays with; None if it has none."""
+    """Of the weights that the agent plays with, and of how they are computed with; None if it has none."""
     player = parse(text)
     if player.kind == "simulator" and "network" in player.options:
         player = parse(f"policy:{player.options['network']}")
     if player.kind not in ("checkpoint", "policy"):
         return None
     found = _weights(player)
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_ARITHMETIC if player.kind == "checkpoint" else b"")
     for name, tensor in sorted((found.ema or found.weights).items()):
         digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
@@ -172,11 +173,14 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
     if candidates and search.simulations % 2 == 0:
         search = replace(search, leaves=max(2, search.leaves))  # of two of them: the same search in half the calls
     worth_it = search.simulations >= _WORTH_COMPILING
-    compiled = player.options.get("compile", "native" if why_not(network_) is None else "any" if worth_it else "off")
-    known = ("native", "off", "on", "any")
-    require(compiled in known, f"agent {player.text!r}, compile", f"one of {', '.join(known)}", compiled)
     bf16 = player.options.get("bf16", "on" if _in_bf16(search) else "off")
     require(bf16 in ("on", "off"), f"agent {player.text!r}, bf16", "on or off", bf16)
+    cannot = why_not(network_, bf16 == "on")
+    compiled = player.options.get("compile", "native" if cannot is None else "any" if worth_it else "off")
+    known = ("native", "off", "on", "any")
+    require(compiled in known, f"agent {player.text!r}, compile", f"one of {', '.join(known)}", compiled)
+    if compiled == "native" and cannot is not None:
+        raise ValueError(f"agent {player.text!r}, compile=native: {cannot}")
     search = replace(search, compile=compiled, bf16=bf16 == "on")
     return Searcher(network_, search, batch, name=player.text)
 

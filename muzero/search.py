@@ -20,7 +20,7 @@ from torch import Tensor
 from mcts import Requests, Results, Search
 from muzero.config import SearchConfig
 from muzero.networks import Network
-from muzero.slot_step import SlotStep, quickest_kernel, why_not
+from muzero.slot_step import BF16, SlotStep, why_not
 
 _NOT_FOR_TREES = {"skip_forced", "bf16", "compile", "workers", "prior_temperature"}
 _COMPILED_KINDS = 256  # compiled versions of one function: per network, batch size, device and thread count
@@ -85,8 +85,9 @@ class Planner:
         self.config = replace(config, **calm)  # type: ignore[arg-type]
         self.batch, self.greedy, self.network = batch, greedy, network
         per_lane = -(-batch // config.workers)
-        self.config = replace(self.config, compile=how_to_run(network, config.compile))
-        self._step = SlotStep(network, quickest_kernel(config.bf16)) if self.config.compile == "native" else None
+        self.config = replace(self.config, compile=how_to_run(network, config))
+        native = self.config.compile == "native"
+        self._step = SlotStep(network, BF16 if config.bf16 else "") if native else None
         self.lanes = [Lane(network, self.config, per_lane, self._step) for _ in range(config.workers)]
         self._crew = ThreadPoolExecutor(config.workers - 1) if config.workers > 1 else None
         if self.config.compile in _DYNAMIC:
@@ -285,14 +286,14 @@ class Lane:
         return answers.numpy()
 
 
-def how_to_run(network: Network, kind: str) -> str:
+def how_to_run(network: Network, config: SearchConfig) -> str:
     """How a network's recurrent step runs: as configured, "auto" resolved, "native" refused where it cannot be."""
-    reason = why_not(network)
-    if kind == "auto":
+    reason = why_not(network, config.bf16)
+    if config.compile == "auto":
         return "on" if reason else "native"
-    if kind == "native" and reason:
+    if config.compile == "native" and reason:
         raise ValueError(f"search.compile=native: {reason}")
-    return kind
+    return config.compile
 
 
 def _advance(network: Network, latents: Tensor, asked: Tensor, backup: str) -> tuple[Tensor, Tensor]:

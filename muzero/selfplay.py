@@ -211,7 +211,7 @@ class SelfPlay:
         if key not in self._planners:
             network = self.rival if rival else self.network
             search = replace(self.config.search, simulations=simulations)
-            if rival and how_to_run(network, search.compile) != "native":
+            if rival and how_to_run(network, search) != "native":
                 search = replace(search, compile="off")  # few games of varying number
             self._planners = {k: p for k, p in self._planners.items() if k[0] != rival}
             self._planners[key] = Planner(network, search, self.tables.num_envs)

@@ -1,6 +1,7 @@
 // The step itself, in vectors of whatever the compiler is told that the CPU has. Included by one source file per kind of
-// CPU, so nothing here may be shared between them: everything is in an unnamed namespace, and no header with inline
-// functions is used.
+// CPU, so no code may be shared between them, lest the linker choose what another CPU cannot run: everything is in an
+// unnamed namespace or always inlined, and no headers of the standard library are used. A file that defines BELIEF_BF16
+// gets products of bfloat16 numbers.
 #pragma once
 
 #if defined(__AVX2__)
@@ -8,6 +9,11 @@
 #endif
 
 #include "muzero/slot_step.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __asan_poison_memory_region(void const volatile*, unsigned long);
+extern "C" void __asan_unpoison_memory_region(void const volatile*, unsigned long);
+#endif
 
 namespace slot_step {
 namespace {
@@ -20,15 +26,13 @@ constexpr int kWidth = 8, kPanel = 2;
 constexpr int kWidth = 4, kPanel = 4;
 #endif
 
-#if defined(__AVX512BF16__)
+#if defined(BELIEF_BF16)
 constexpr bool kBf16 = true;
 using Act = uint16_t;  // what products read
 #else
 constexpr bool kBf16 = false;
 using Act = float;
 #endif
-
-#define BELIEF_INLINE inline __attribute__((always_inline))
 
 typedef float Vec __attribute__((vector_size(4 * kWidth)));
 typedef uint32_t Ints __attribute__((vector_size(4 * kWidth)));
@@ -99,7 +103,7 @@ BELIEF_INLINE Vec gelu(Vec x) {
 
 BELIEF_INLINE void store_act(float* p, Vec x) { store(p, x); }
 
-#if defined(__AVX512BF16__)
+#if defined(BELIEF_BF16)
 BELIEF_INLINE void store_act(uint16_t* p, Vec x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
 }
@@ -125,7 +129,7 @@ BELIEF_INLINE void tile(const Act* x, int64_t x_step, const Act* w, int inputs, 
 #pragma GCC unroll 4
     for (int c = 0; c < C; ++c) sums[r][c] = load(start + r * start_step + c * kWidth);
   }
-#if defined(__AVX512BF16__)
+#if defined(BELIEF_BF16)
   for (int k = 0; k < inputs; k += 2) {
     __m512bh weights[C];
 #pragma GCC unroll 4
@@ -267,7 +271,13 @@ class Scratch {
   template <class T>
   T* take(int64_t count) {
     char* here = at_ ? at_ + used_ : nullptr;
-    used_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    const int64_t size = count * static_cast<int64_t>(sizeof(T));
+    used_ += (size + 63) / 64 * 64;
+#if defined(__SANITIZE_ADDRESS__)
+    if (at_) __asan_unpoison_memory_region(here, static_cast<unsigned long>(size));
+    if (at_) __asan_poison_memory_region(at_ + used_, 64);
+    used_ += 64;
+#endif
     return reinterpret_cast<T*>(here);
   }
 

@@ -1,3 +1,4 @@
+#define BELIEF_BF16
 #include "muzero/slot_kernel.h"
 
 namespace slot_step {

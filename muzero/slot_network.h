@@ -261,6 +261,7 @@ class SlotNetwork {
   static uint16_t rounded(float x) {
     uint32_t bits;
     std::memcpy(&bits, &x, 4);
+    if (x != x) return 0x7fff;  // not a number, and stays so
     return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   }
 

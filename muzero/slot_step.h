@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#define BELIEF_INLINE inline __attribute__((always_inline))
+
 namespace slot_step {
 
 // A matrix product's weights, packed for a kernel: panels of up to Kernel::panel vectors of outputs, in each panel input
@@ -64,11 +66,10 @@ struct Network {
   const int32_t* both;       // [both_from[A], 2] pairs of them
   const int32_t* both_from;  // [A + 1]
 
-  int rest_dim() const { return shared * slot_dim + global_dim; }
-  int entries() const { return touches + shared; }
-  int places() const { return players * blocks * block_size; }
-  int latent_dim() const { return slots * slot_dim + players * player_dim + rest_dim(); }
-  int pooled() const { return slot_hidden * (pairs ? 2 : 1) + player_dim; }
+  BELIEF_INLINE int rest_dim() const { return shared * slot_dim + global_dim; }
+  BELIEF_INLINE int entries() const { return touches + shared; }
+  BELIEF_INLINE int latent_dim() const { return slots * slot_dim + players * player_dim + rest_dim(); }
+  BELIEF_INLINE int pooled() const { return slot_hidden * (pairs ? 2 : 1) + player_dim; }
 };
 
 // What a simulation step asks for, row by row.

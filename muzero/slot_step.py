@@ -18,11 +18,12 @@ from muzero.config import require
 from muzero.latents import SlotDynamics, SlotPolicy, SlotTrunk
 from muzero.networks import Network
 
+BF16 = "bf16"  # the kernel for bfloat16
 _ALIGN = 16  # numbers that a part of a latent or a layer must be a multiple of
 _NEVER = -1e9  # logit of a bin that only fills up a vector
 
 
-def why_not(network: Network) -> str | None:
+def why_not(network: Network, bf16: bool = False) -> str | None:
     """What of a network the native step cannot do, as "expected ..., got ...", or None."""
     config = network.config
     if config.latent != "slots":
@@ -30,14 +31,14 @@ def why_not(network: Network) -> str | None:
     for name in ("slot_dim", "player_dim", "global_dim", "slot_hidden", "hidden"):
         if getattr(config, name) % _ALIGN:
             return f"expected a multiple of {_ALIGN} for model.{name}, got {getattr(config, name)}"
+    if not network.spec.num_slots:
+        return f"expected a game with slots, got {network.spec.game}"
     device = next(network.parameters()).device.type
-    return f"expected a network on the CPU, got {device}" if device != "cpu" else None
-
-
-def quickest_kernel(bf16: bool) -> str:
-    """For this CPU; in single precision if it does not multiply in bfloat16."""
-    known: list[str] = _native.kernels()
-    return "bf16" if bf16 and "bf16" in known else known[0]
+    if device != "cpu":
+        return f"expected a network on the CPU, got {device}"
+    if bf16 and BF16 not in _native.kernels():
+        return "expected search.bf16=false on a CPU that does not multiply in bfloat16, got true"
+    return None
 
 
 class SlotStep:
@@ -45,11 +46,12 @@ class SlotStep:
 
     Args:
       network: a slots network on the CPU; see `why_not`.
-      kernel: one of `muzero._native.kernels()`; the first one is the quickest in single precision.
+      kernel: one of `muzero._native.kernels()`; by default the first one, the quickest in single precision.
     """
 
-    def __init__(self, network: Network, kernel: str) -> None:
-        reason = why_not(network)
+    def __init__(self, network: Network, kernel: str = "") -> None:
+        kernel = kernel or _native.kernels()[0]
+        reason = why_not(network, kernel == BF16)
         require(reason is None, "network", reason or "", network.config.latent)
         self.network, self.kernel = network, kernel
         assert isinstance(network.dynamics, SlotDynamics)
@@ -57,17 +59,20 @@ class SlotStep:
         assert isinstance(network.policy, SlotPolicy)
         self._parts = network.dynamics, network.trunk, network.policy
         self._native = _native.SlotNetwork(kernel, self._sizes(), self._indices())
-        self._version: tuple[object, ...] = ()
+        self._taken: list[tuple[nn.Parameter, int]] = []  # parameters and their versions
+        self._ablation = ""
         self.refresh()
 
     def refresh(self) -> None:
         """Takes over weights that have changed since the last time."""
-        version = (self.network.condition.ablation, *((p._version, p.data_ptr()) for p in self.network.parameters()))
-        if version != self._version:
-            with torch.no_grad():
-                weights = {name: _floats(tensor) for name, tensor in self._weights().items()}
-            self._native.load(weights)
-            self._version = version
+        now, ablation = [(p, p._version) for p in self.network.parameters()], self.network.condition.ablation
+        same = all(p is q and n == m for (p, n), (q, m) in zip(now, self._taken, strict=False))
+        if same and len(now) == len(self._taken) and ablation == self._ablation:
+            return
+        with torch.no_grad():
+            weights = {name: _floats(tensor) for name, tensor in self._weights().items()}
+        self._native.load(weights)
+        self._taken, self._ablation = now, ablation
 
     def advance(
         self,

@@ -46,7 +46,16 @@ from muzero.selfplay import Orders, Played
 from muzero.spec import GameSpec
 from muzero.symmetries import Relabelling
 
-CHANGEABLE = ("logging", "runtime", "run_dir", "train.iterations", "train.minutes", "train.checkpoint_every")
+CHANGEABLE = (
+    "logging",
+    "runtime",
+    "run_dir",
+    "train.iterations",
+    "train.minutes",
+    "train.checkpoint_every",
+    "search.compile",
+    "game.pace",  # only ever referred to: what it sets is compared where it is used
+)
 EXIT_BAD_INPUT, EXIT_DIVERGED = 2, 3
 _REANALYSED = 256  # positions at a time
 
@@ -283,8 +292,9 @@ class Trainer:
         return int(scheduled(c.selfplay.simulations, self.iteration, c.search.simulations))
 
     def _search(self, simulations: int) -> SearchConfig:
-        """For searches in this process."""
-        return replace(self.config.search, simulations=simulations)
+        """For searches in this process, which may have a GPU where self-play has none."""
+        search = replace(self.config.search, simulations=simulations)
+        return replace(search, compile="auto") if search.compile == "native" else search
 
     def _evaluator(self) -> Searcher:
         """The network that plays, with greedy search."""
@@ -484,7 +494,7 @@ def prepared(config: Config) -> Iterator[Trainer]:
     require(on_gpu or compile_ != "graphs", "search.compile", "not graphs where self-play has no GPU", compile_)
     require(not on_gpu or compile_ != "native", "search.compile", "not native where self-play has a GPU", compile_)
     if compile_ == "native":
-        how_to_run(Network(GameSpec.of(config.game.name, config.game.players), config.model), compile_)
+        how_to_run(Network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)
     with checkpoint.open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
         print(f"{'resuming' if run.resumed else 'training'} {config.variant} in {run.path}", flush=True)
         yield Trainer(config, run)

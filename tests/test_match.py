@@ -21,7 +21,7 @@ import pytest
 import torch
 
 from env.replay import Replay, verify
-from muzero import checkpoint, players, stats
+from muzero import _native, checkpoint, players, stats
 from muzero.agents import Bot, Policy, Random, Searcher, Simulator, Situation
 from muzero.config import SearchConfig
 from muzero.crew import Alone, Crew, Piece, Processes, play_piece
@@ -401,6 +401,33 @@ def test_the_precision_of_long_searches_is_named(native: bool, run: Path, monkey
     assert not made(",bf16=off").bf16
     with pytest.raises(ValueError, match="bf16: expected on or off, got 'half'"):
         made(",bf16=half")
+
+
+def test_how_a_checkpoint_is_computed_can_be_chosen(run: Path) -> None:
+    def made(options: str) -> str:
+        built = players.build(players.parse(f"checkpoint:{run}{options}"), "skyjo", 2, batch=4)
+        assert isinstance(built, Searcher)
+        return built.planner.config.compile
+
+    assert made("") == made(",compile=native") == "native"
+    assert made(",compile=off") == "off"
+    with pytest.raises(ValueError, match="compile: expected one of native, off, on, any, got 'jit'"):
+        made(",compile=jit")
+
+
+def test_bfloat16_is_never_only_in_name(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the native step does not have it, torch computes it, and what was demanded otherwise is refused."""
+    monkeypatch.setattr(_native, "kernels", lambda: ["base"])
+
+    def made(options: str) -> SearchConfig:
+        built = players.build(players.parse(f"checkpoint:{run}{options}"), "skyjo", 2, batch=4)
+        assert isinstance(built, Searcher)
+        return built.planner.config
+
+    assert (made(",bf16=on").compile, made(",bf16=on").bf16) == ("off", True)
+    assert (made(",bf16=off").compile, made(",bf16=off").bf16) == ("native", False)
+    with pytest.raises(ValueError, match=r"checkpoint:.*compile=native: expected search.bf16=false on a CPU"):
+        made(",bf16=on,compile=native")
 
 
 def test_networks_of_other_rules_are_refused(run: Path, tmp_path: Path) -> None:

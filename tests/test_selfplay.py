@@ -29,13 +29,13 @@ PURE = Mixture(0.0, (0.0, 0.0))
 def settings(
     players: int = 2, tables: int = 4, seed: int = 3, search: dict[str, Any] | None = None, **rules: Any
 ) -> Config:
-    model = replace(load_model_config("tiny", "belief"), width=16, hidden=24, global_dim=24)
+    model = replace(load_model_config("tiny", "belief"), width=16, hidden=32, global_dim=32)
     training = {"episode": "round", "round_reward": 2.0, **rules}
     return Config(
         seed=seed,
         game=GameConfig("skyjo", players=players, training=training, bots=NAMES),
         model=model,
-        search=SearchConfig(simulations=2, max_considered=2, **search or {}),
+        search=SearchConfig(simulations=2, max_considered=2, **{"compile": "native", **(search or {})}),
         selfplay=SelfPlayConfig(tables=tables),
         learner=LearnerConfig(),
     )

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ TINY = [
     "selfplay.pool.every=3",
     "search.simulations=2",
     "search.max_considered=2",
+    "search.compile=native",
     "game.bots=[greedy_value]",
     "game.also_evaluate=[]",
     "+game.rules.episode=round",
@@ -385,6 +387,21 @@ def test_a_directory_of_another_configuration_is_refused(reference: Path) -> Non
     assert run.end() == 2
     assert "holds a run with another configuration (stored != yours)\n  learner.lr: 0.001 != 0.5\n" in run.log
     assert same(before, result(reference))
+
+
+def test_how_the_network_is_computed_may_change(reference: Path, tmp_path: Path) -> None:
+    """A run goes on where there is another compiler or processor."""
+    shutil.copytree(reference, tmp_path / "run")
+    run = Run(tmp_path, "search.compile=off", "train.iterations=7").done()
+    assert "resuming" in run.log
+    assert run.lines == 7
+
+
+def test_the_native_step_is_refused_where_it_cannot_be(tmp_path: Path) -> None:
+    run = Run(tmp_path, "model.latent=flat", "model.encoder=transformer")
+    assert run.end() == train.EXIT_BAD_INPUT
+    assert "error: search.compile=native: expected model.latent=slots, got flat\n" in run.log
+    assert not run.path.exists()
 
 
 # ---- other ways to run -------------------------------------------------------------------------------------------

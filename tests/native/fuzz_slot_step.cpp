@@ -195,6 +195,7 @@ void compare_kernels(const Parts& parts, Junk& junk) {
     double off = 0, size = 0;
     for (size_t i = 0; i < found.size(); ++i) {
       REQUIRE(std::isfinite(found[i]));
+      REQUIRE(kernel->bf16 || std::abs(found[i] - expected[i]) < 1e-3f * (1 + std::abs(expected[i])));
       off += std::abs(found[i] - expected[i]);
       size += std::abs(expected[i]);
     }
