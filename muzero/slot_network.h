@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -169,11 +170,15 @@ class SlotNetwork {
                                 std::to_string(job.shift[r]) + ", " + std::to_string(job.to_play[r]));
       }
     }
-    thread_local std::vector<char> memory;
+    thread_local std::unique_ptr<char[]> memory;
+    thread_local size_t size = 0;
     const auto wanted = static_cast<size_t>(kernel_.scratch(net_)) + 64;
-    if (memory.size() < wanted) memory.resize(wanted);
-    const auto at = reinterpret_cast<uintptr_t>(memory.data());
-    kernel_.run(net_, job, memory.data() + (64 - at % 64));
+    if (size < wanted) {
+      memory.reset(new char[wanted]);
+      size = wanted;
+    }
+    const auto at = reinterpret_cast<uintptr_t>(memory.get());
+    kernel_.run(net_, job, memory.get() + (64 - at % 64));
   }
 
  private:
