@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import env
 from muzero.config import SearchConfig
 from muzero.networks import Network, load_model_config
-from muzero.search import Clock, Planner, how_to_run
+from muzero.search import Clock, Lane, Planner, how_to_run
 from muzero.spec import GameSpec
 
 BATCHES = (1, 16, 64, 256, 1024)
@@ -91,7 +91,7 @@ def measure(network: Network, config: SearchConfig, batch: int, at_least: float)
         if took < plan:
             plan, clock = took, spent(planner.clock, before)
     searching = plan * (1 - clock.encoder / (clock.encoder + clock.network + clock.tree))
-    bare = seconds(lambda: run_bare(planner), at_least / 4)
+    bare = seconds(lambda: run_bare(planner, config.simulations), at_least / 4) / config.simulations
     simulations = batch * config.simulations
     return {
         "sims_per_s": simulations / searching,
@@ -106,11 +106,16 @@ def measure(network: Network, config: SearchConfig, batch: int, at_least: float)
     }
 
 
-def run_bare(planner: Planner) -> None:
-    """The network alone, as the search runs it: in all lanes at once."""
+def run_bare(planner: Planner, calls: int) -> None:
+    """The network alone, as the search runs it: so many calls in all lanes at once."""
+
+    def run(lane: Lane) -> None:
+        for _ in range(calls):
+            lane.run_network()
+
     with ThreadPoolExecutor(max(1, len(planner.lanes) - 1)) as crew:
-        others = [crew.submit(lane.run_network) for lane in planner.lanes[1:]]
-        planner.lanes[0].run_network()
+        others = [crew.submit(run, lane) for lane in planner.lanes[1:]]
+        run(planner.lanes[0])
         for other in others:
             other.result()
 

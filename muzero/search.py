@@ -174,12 +174,13 @@ class Lane:
 
     @torch.inference_mode()
     def run_network(self) -> None:
-        """One call for the full batch as a simulation makes it; the first one compiles, which takes seconds."""
+        """One call for the full batch as the last simulation makes it; the first one compiles, which takes seconds."""
         if not self.trees.steps:
             return
-        rows = self.trees.leaves * self.batch
+        leaves = self.trees.leaves
+        rows, first = leaves * self.batch, self.trees.nodes - leaves
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.bf16):
-            self._answer(1, self.batch, Requests(*self._asked[:, :rows].numpy()))
+            self._answer(first, self.batch, Requests(*self._asked[:, :rows].numpy()))
 
     def _advance(self, games: int) -> tuple[Tensor, Tensor]:
         """Next latents and outputs for what the trees of so many games ask, and perhaps more rows to be ignored.
