@@ -46,6 +46,7 @@ from experiments.bench_search import seconds, situations
 from muzero import checkpoint
 from muzero.config import Config, scheduled
 from muzero.learner import LOSSES, _compiled_losses, window_losses
+from muzero.memory import settle_memory
 from muzero.networks import Network
 from muzero.opponents import Curriculum, Mixture
 from muzero.replay import Replay
@@ -406,6 +407,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="per measurement (default: 20)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="runtime.threads (default: all cores)")
     options = parser.parse_args()
+    settle_memory()  # as training does
     about = {
         "command": " ".join(["python", "experiments/bench_training.py", *sys.argv[1:]]),
         "cpu": cpu_model(),

@@ -664,6 +664,8 @@ def _naming(what: str | Path) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise CheckpointError(f"{what}: missing") from None
+    except SafetensorError as error:
+        raise CheckpointError(f"{what}: expected a .safetensors file, which this is not: {error}") from error
     except _UNREADABLE as error:
         raise CheckpointError(f"{what}: {type(error).__name__}: {error}") from error
 

@@ -219,6 +219,7 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int, failur
         "weights_a": players.fingerprint(config.a),
         "weights_b": players.fingerprint(config.b),
         "seed": config.seed,
+        "batch": config.batch,
         "games": n,
         "wins": int(best.sum()),
         "draws": int(((games.won > 0) & ~best).sum()),

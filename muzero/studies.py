@@ -158,6 +158,8 @@ def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> l
         known = json.loads(path.read_text()) if path.exists() else {}
         wanted: Row = {"a": pinned(meeting.a), "b": pinned(meeting.b), "seed": options.seed, "games": games}
         wanted |= {f"weights_{side}": fingerprint(wanted[side]) for side in "ab"}  # a run may have been trained anew
+        if wanted["weights_a"] or wanted["weights_b"]:
+            wanted["batch"] = options.batch  # by which networks may round otherwise
         if all(known.get(key) == value for key, value in wanted.items()):
             rows[meeting.name] = known
             continue
