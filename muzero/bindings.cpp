@@ -24,7 +24,7 @@ std::map<std::string, Table<T>> tables_of(const std::map<std::string, Input>& ar
   for (const auto& [name, array] : arrays) {
     native::Shape shape;
     for (size_t i = 0; i < array.ndim(); ++i) shape.push_back(static_cast<int64_t>(array.shape(i)));
-    tables[name] = {data_of<T>(array, name.c_str(), shape), shape};
+    tables[name] = {data_of<T>(array, name.c_str(), shape), static_cast<int64_t>(array.size())};
   }
   return tables;
 }

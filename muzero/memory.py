@@ -12,7 +12,7 @@ from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of mallopt
 _ONEDNN_CACHE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-_PRODUCTS = "64"  # matrix products of some shape that are kept ready, some 25 kB each; of its own accord, 1,024
+_PRODUCTS = "64"  # matrix products of some shape that are kept ready; of its own accord, 1,024
 
 
 def resident_megabytes() -> float:

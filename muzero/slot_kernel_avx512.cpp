@@ -2,7 +2,6 @@
 
 namespace slot_step {
 
-extern const Kernel kernel_avx512;
 const Kernel kernel_avx512 = {"avx512", kWidth, kPanel, kBf16, scratch, run};
 
 }  // namespace slot_step

@@ -2,7 +2,6 @@
 
 namespace slot_step {
 
-extern const Kernel kernel_base;
 const Kernel kernel_base = {"base", kWidth, kPanel, kBf16, scratch, run};
 
 }  // namespace slot_step

@@ -3,7 +3,6 @@
 
 namespace slot_step {
 
-extern const Kernel kernel_bf16;
 const Kernel kernel_bf16 = {"bf16", kWidth, kPanel, kBf16, scratch, run};
 
 }  // namespace slot_step

@@ -14,11 +14,6 @@
 
 namespace slot_step {
 
-extern const Kernel kernel_base;
-#if defined(BELIEF_AVX512)
-extern const Kernel kernel_avx512, kernel_bf16;
-#endif
-
 // The kernels that this CPU can run, the best for single precision first, and last the one for bfloat16 if there is one.
 inline std::vector<const Kernel*> kernels() {
   std::vector<const Kernel*> found;
@@ -48,13 +43,7 @@ inline const Kernel& kernel_named(const std::string& name) {
 template <class T>
 struct Table {
   const T* data = nullptr;
-  std::vector<int64_t> shape;
-
-  int64_t size() const {
-    int64_t n = 1;
-    for (int64_t d : shape) n *= d;
-    return n;
-  }
+  int64_t size = 0;
 };
 
 using Sizes = std::map<std::string, int>;
@@ -186,9 +175,9 @@ class SlotNetwork {
   static const Table<T>& entry(const std::map<std::string, Table<T>>& tables, const std::string& name, int64_t size) {
     const auto found = tables.find(name);
     if (found == tables.end()) throw std::invalid_argument(name + " is missing");
-    if (found->second.size() != size) {
+    if (found->second.size != size) {
       throw std::invalid_argument(name + ": expected " + std::to_string(size) + " numbers, got " +
-                                  std::to_string(found->second.size()));
+                                  std::to_string(found->second.size));
     }
     return found->second;
   }

@@ -96,4 +96,7 @@ struct Kernel {
   void (*run)(const Network&, const Job&, void* scratch);
 };
 
+// Those for AVX-512 are compiled where BELIEF_AVX512 is defined.
+extern const Kernel kernel_base, kernel_avx512, kernel_bf16;
+
 }  // namespace slot_step

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "mcts/search.h"
+#include "tests/native/require.h"
 
 namespace mcts {
 namespace {
@@ -44,14 +45,6 @@ struct Tally {
   int64_t refused_settings = 0, searches = 0, refused_roots = 0, steps = 0, refused_answers = 0, refused_calls = 0,
           leaves_met = 0;
 };
-
-#define REQUIRE(condition)                                                         \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                \
-    }                                                                              \
-  } while (false)
 
 Config sound_config(Junk& junk) {
   Config c;

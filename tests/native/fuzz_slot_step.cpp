@@ -8,17 +8,10 @@
 
 #include "muzero/slot_network.h"
 #include "native/rng.h"
+#include "tests/native/require.h"
 
 namespace slot_step {
 namespace {
-
-#define REQUIRE(condition)                                                         \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                \
-    }                                                                              \
-  } while (false)
 
 struct Junk {
   native::Rng rng;
@@ -36,12 +29,12 @@ struct Parts {
 
   Indices index_tables() const {
     Indices tables;
-    for (const auto& [name, numbers] : indices) tables[name] = {numbers.data(), {static_cast<int64_t>(numbers.size())}};
+    for (const auto& [name, numbers] : indices) tables[name] = {numbers.data(), static_cast<int64_t>(numbers.size())};
     return tables;
   }
   Floats float_tables() const {
     Floats tables;
-    for (const auto& [name, numbers] : floats) tables[name] = {numbers.data(), {static_cast<int64_t>(numbers.size())}};
+    for (const auto& [name, numbers] : floats) tables[name] = {numbers.data(), static_cast<int64_t>(numbers.size())};
     return tables;
   }
 };
