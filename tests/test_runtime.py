@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -168,15 +170,21 @@ def test_one_ray_actor_plays_the_same_games(local: list[Played]) -> None:
     assert ray.is_initialized()  # it was here before
 
 
+def number_of(actor: Any) -> int:
+    """Of its process."""
+    return int(ray.get(actor.__ray_call__.remote(lambda self: os.getpid())))
+
+
 @pytest.mark.usefixtures("cluster")
 def test_actors_share_the_games_and_a_dead_one_is_replaced() -> None:
     config = a_config("ray", workers=2)
     runtime = RayRuntime(config)
     found = ask(runtime, config, episodes=3)
     assert [len(part.episodes) >= 2 for part in found] == [True, True]  # two each: a half, rounded up
+    process = number_of(runtime.actors[1])
+    os.kill(process, signal.SIGSTOP)  # so that it cannot be done before it dies
     runtime.request(orders(6), weights(config), weights(config, seed=1))
-    time.sleep(0.3)  # it plays
-    ray.kill(runtime.actors[1])
+    os.kill(process, signal.SIGKILL)
     after = runtime.gather()
     assert runtime.restarts == 1
     assert runtime.generation == [0, 1]
@@ -257,10 +265,11 @@ def test_a_death_with_several_requests_under_way_is_one_death() -> None:
     config = a_config("ray", mode="async")
     config = replace(config, runtime=replace(config.runtime, in_flight=2))
     runtime, landed = RayRuntime(config), 0
-    ray.get(runtime.actors[0].state.remote())  # it has started
+    process = number_of(runtime.actors[0])
+    os.kill(process, signal.SIGSTOP)
     for _ in range(2):
-        runtime.request(orders(40), weights(config), None)
-    ray.kill(runtime.actors[0])
+        runtime.request(orders(4), weights(config), None)
+    os.kill(process, signal.SIGKILL)
     while runtime._flights:
         landed += len(runtime.gather())
     runtime.close()
