@@ -43,13 +43,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import env
 from experiments.bench_env import cpu_model
 from experiments.bench_search import seconds, situations
-from muzero import checkpoint
 from muzero.config import Config, scheduled
 from muzero.learner import LOSSES, _compiled_losses, window_losses
 from muzero.memory import settle_memory
 from muzero.networks import Network
 from muzero.opponents import Curriculum, Mixture
 from muzero.replay import Replay
+from muzero.run_directory import RunDirectory, open_run
 from muzero.runtime import RayRuntime
 from muzero.selfplay import Orders, Played, SelfPlay
 from muzero.spec import GameSpec
@@ -78,7 +78,7 @@ def preset(name: str, *overrides: str) -> Config:
 class Watched(Trainer):
     """A trainer that keeps what was played."""
 
-    def __init__(self, config: Config, run: checkpoint.RunDirectory) -> None:
+    def __init__(self, config: Config, run: RunDirectory) -> None:
         super().__init__(config, run)
         self.played: list[Played] = []
 
@@ -90,7 +90,7 @@ class Watched(Trainer):
 @contextmanager
 def training(config: Config) -> Iterator[Watched]:
     """A trainer in a directory of its own."""
-    with tempfile.TemporaryDirectory() as place, checkpoint.open_run(place, asdict(config), CHANGEABLE) as run:
+    with tempfile.TemporaryDirectory() as place, open_run(place, asdict(config), CHANGEABLE) as run:
         trainer = Watched(config, run)
         try:
             yield trainer

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from muzero.checkpoint import EXIT_REQUEUE, Interruption
+from muzero.run_directory import EXIT_REQUEUE, Interruption
 from muzero.study_plan import Job, Stage
 from muzero.study_records import Records
 

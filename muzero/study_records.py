@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from muzero.checkpoint import try_lock
+from muzero.run_directory import try_lock
 
 STUDY, JOBS, LOCK, LOGS = "study.json", "jobs.json", "lock", "logs"
 FREE = ("submit", "dir", "workers", "at_once")  # settings that may differ from one command to the next

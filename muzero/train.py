@@ -30,16 +30,16 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
-from muzero import checkpoint, metrics
+from muzero import checkpoint, learner_state, metrics
 from muzero.agents import Searcher
 from muzero.bot_evaluation import evaluate_bots
-from muzero.checkpoint import EXIT_REQUEUE, Interruption, RunDirectory
 from muzero.config import Config, SearchConfig, cores, require, scheduled
 from muzero.learner import DivergedError, Learner
 from muzero.memory import give_back_memory, resident_megabytes, settle_memory
 from muzero.networks import Network
 from muzero.opponents import Curriculum, Mixture, Pool
 from muzero.replay import Replay
+from muzero.run_directory import EXIT_REQUEUE, Interruption, RunDirectory, RunLocked, config_hash, open_run
 from muzero.runtime import make_runtime, pick_device
 from muzero.search import Planner, how_to_run
 from muzero.selfplay import Orders, Played
@@ -382,7 +382,7 @@ class Trainer:
         tensors: dict[str, Mapping[str, torch.Tensor]] = {
             "weights": {n: p.detach().cpu() for n, p in self.network.named_parameters()}
         }
-        memory, optimizer = checkpoint.optimizer_state(self.learner.optimizer, self.network)
+        memory, optimizer = learner_state.optimizer_state(self.learner.optimizer, self.network)
         tensors["optimizer"] = {name: tensor.cpu() for name, tensor in memory.items()}
         if self.learner.ema is not None:
             tensors["ema"] = {name: tensor.cpu() for name, tensor in self.learner.ema.items()}
@@ -393,7 +393,7 @@ class Trainer:
             "elapsed": self.elapsed,
             "curriculum": self.curriculum.state(),
             "pool": self.pool.members,
-            "rng": checkpoint.rng_to_json(self.rng),
+            "rng": learner_state.rng_to_json(self.rng),
             "metrics_offset": self.metrics.offset,
         }
         agent = {
@@ -425,7 +425,7 @@ class Trainer:
     def _resume(self, found: checkpoint.Checkpoint) -> None:
         state = found.state
         self.network.load_state_dict(found.tensors["weights"])
-        checkpoint.restore_optimizer(
+        learner_state.restore_optimizer(
             self.learner.optimizer, self.network, found.tensors["optimizer"], state["optimizer"]
         )
         if self.learner.ema is not None:
@@ -436,7 +436,7 @@ class Trainer:
         self.games, self.earlier = int(state["games"]), float(state["elapsed"])
         self.curriculum.load(state["curriculum"])
         self.pool.members = [int(member) for member in state["pool"]]
-        self.rng = checkpoint.rng_from_json(state["rng"])
+        self.rng = learner_state.rng_from_json(state["rng"])
         self.iteration, self.saved = found.iteration, found.path
         self.runtime.load(found.arrays["selfplay"], self.games)
 
@@ -481,7 +481,7 @@ def run_directory(config: Config) -> Path:
     """The directory that the user named, or one named by the configuration."""
     if config.run_dir:
         return Path(config.run_dir)
-    name = f"{config.game.name}-{config.variant}-{checkpoint.config_hash(asdict(config), CHANGEABLE)}"
+    name = f"{config.game.name}-{config.variant}-{config_hash(asdict(config), CHANGEABLE)}"
     return Path("runs") / name
 
 
@@ -495,7 +495,7 @@ def prepared(config: Config) -> Iterator[Trainer]:
     require(not on_gpu or compile_ != "native", "search.compile", "not native where self-play has a GPU", compile_)
     if compile_ == "native":
         how_to_run(Network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)
-    with checkpoint.open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
+    with open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
         print(f"{'resuming' if run.resumed else 'training'} {config.variant} in {run.path}", flush=True)
         yield Trainer(config, run)
 
@@ -507,7 +507,7 @@ def main(raw: DictConfig) -> None:
     with ExitStack() as stack:
         try:
             trainer = stack.enter_context(prepared(read_config(raw)))
-        except (ValueError, checkpoint.RunLocked) as error:
+        except (ValueError, RunLocked) as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(EXIT_BAD_INPUT)
         code = trainer.train()

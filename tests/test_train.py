@@ -26,6 +26,7 @@ from muzero import checkpoint, metrics, train
 from muzero.config import cores
 from muzero.networks import Network, count_parameters
 from muzero.players import load_network, parse
+from muzero.run_directory import EXIT_REQUEUE
 from muzero.spec import GameSpec
 
 TINY = [
@@ -251,7 +252,7 @@ def test_asked_to_stop_it_saves_and_goes_on_later(reference: Path, tmp_path: Pat
         run = Run(tmp_path)
         assert run.wait_until(lambda at=iteration, run=run: run.lines >= at)  # type: ignore[misc]
         run.send(number)
-        assert run.end() == checkpoint.EXIT_REQUEUE == 75, run.log
+        assert run.end() == EXIT_REQUEUE == 75, run.log
         saved = checkpoint.checkpoints(run.path)[-1]
         assert f"{number.name}: saved" in run.log
         assert int(saved.name) == run.lines
