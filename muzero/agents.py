@@ -168,7 +168,7 @@ class Simulator:
         self.name = name or f"simulator:{simulations}"
         self.simulations, self.bot, self.network, self.margin = simulations, bot, network, margin
         self.caution, self.most_tables, self.threads = caution, most_tables, threads
-        self._worlds: dict[tuple[int, int], env.VecEnv] = {}
+        self._worlds: dict[tuple[str, int], env.VecEnv] = {}
 
     def act(self, situation: Situation) -> NDArray[np.int64]:
         """See `Agent`."""
@@ -187,10 +187,11 @@ class Simulator:
         own = Bot(self.bot).act(situation)[rows]
         alive = situation.legal[rows].copy()
         gain, square, count = np.zeros((3, *alive.shape))  # of each action over the bot's, in the same worlds
-        rounds = int(np.ceil(np.log2(max(2, alive.sum(1).max()))))
-        for stage in range(rounds):
+        rounds = np.ceil(np.log2(alive.sum(1))).astype(int)  # of each decision, whatever is decided beside it
+        for stage in range(rounds.max()):
+            going_on = stage < rounds
             worlds = np.maximum(1, self.simulations // (rounds * alive.sum(1)))  # per action left, [rows]
-            decision, action = np.nonzero(alive)
+            decision, action = np.nonzero(alive & going_on[:, None])
             repeat = worlds[decision]
             sample = np.concatenate([np.arange(n) for n in repeat])
             decision, action = decision.repeat(repeat), action.repeat(repeat)
@@ -207,7 +208,7 @@ class Simulator:
             error = np.sqrt(np.maximum(square / n - mean**2, 1e-12) / n)
             keep = np.maximum(1, alive.sum(1) // 2)
             rank = np.where(alive, -mean, np.inf).argsort(1, kind="stable").argsort(1, kind="stable")
-            alive &= rank < keep[:, None]
+            alive &= (rank < keep[:, None]) | ~going_on[:, None]
             alive[each, own] = True
         sure = np.where(alive, mean - self.caution * error, -np.inf)
         sure[each, own] = 0.0
@@ -258,7 +259,7 @@ class Simulator:
     def _make_worlds(self, source: env.VecEnv, count: int) -> env.VecEnv:
         """An environment of at least `count` tables like the source's; kept for the next time."""
         size = 1 << (count - 1).bit_length()
-        key = (id(source), size)
+        key = (f"{source.game} {source.num_players} {source.rules}", size)
         if key not in self._worlds:
             self._worlds[key] = env.make(
                 source.game, size, source.num_players, source.rules, threads=self.threads, auto_reset=False
