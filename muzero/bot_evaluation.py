@@ -27,8 +27,10 @@ class WinnerCheck:
 
     @torch.inference_mode()
     def __call__(self, situation: Situation) -> None:
-        """Asks the head about some of the decisions."""
-        chosen = slice(0, len(situation.rows), _EVERY)
+        """Asks the head about some of the decisions, as many of long games as of short ones."""
+        chosen = np.flatnonzero(situation.keys % np.uint64(_EVERY) == 0)
+        if not len(chosen):
+            return
         device = next(self.network.parameters()).device
         latent = self.network.represent(torch.from_numpy(situation.obs[chosen]).to(device))
         said = self.network.predict(latent, torch.zeros(len(latent), dtype=torch.int64, device=device))
@@ -45,7 +47,7 @@ class WinnerCheck:
         mean = [np.bincount(place, numbers, BINS)[full] / count[full] for numbers in (chance, outcome)]
         return {
             "brier": float(np.mean((chance - outcome) ** 2)),
-            "brier_of_the_mean": float(outcome.mean() * (1 - outcome.mean())),
+            "brier_of_the_mean": float(outcome.var()),
             "reliability": {"predicted": mean[0].tolist(), "won": mean[1].tolist(), "count": count[full].tolist()},
         }
 
@@ -98,5 +100,6 @@ def evaluate_bots(agent: Searcher, config: Config) -> dict[str, Any]:
     }
     if watch:
         judged = results if same else play(learned, watch)
-        out["calibration"] = watch.report(np.concatenate([games.won for games in judged]))
+        if watch.chances:
+            out["calibration"] = watch.report(np.concatenate([games.won for games in judged]))
     return out

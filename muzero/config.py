@@ -573,16 +573,19 @@ class Config:
                 replace(self.game, players=players).check()
             except ValueError as error:
                 raise ValueError(str(error).replace("game.players", "selfplay.players", 1)) from None
+        import env
         from muzero.encoders import groups_read
-        from muzero.replay import least_megabytes
+        from muzero.replay import megabytes_needed
         from muzero.spec import GameSpec
 
         groups_read(GameSpec.of(self.game.name, self.game.players), self.model)
         for players in self.player_counts():
             spec = GameSpec.of(self.game.name, players)
-            room = least_megabytes(players, spec.width, spec.num_actions, len(spec.phase_table.possible))
+            longest = int(env.make(self.game.name, 1, players, self.game.rules_for_training()).rules["max_decisions"])
+            room = megabytes_needed(longest, players, spec.width, spec.num_actions, len(spec.phase_table.possible))
             room *= len(self.player_counts())
-            require(self.replay.megabytes >= room, "replay.megabytes", f"at least {room:.2g}", self.replay.megabytes)
+            expected = f"at least {room:.3g}, the room of a game of {longest} decisions (max_decisions)"
+            require(self.replay.megabytes >= room, "replay.megabytes", expected, self.replay.megabytes)
         if self.replay.relabel:
             from muzero.symmetries import Relabelling
 

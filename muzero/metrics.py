@@ -55,11 +55,15 @@ class Metrics:
     Args:
       run_dir: of the run.
       offset: bytes of metrics.jsonl that stay: the checkpoint's `offset`, or 0 if the run starts from scratch. What
-        was logged after it is cut off both files, for the run is about to log it again.
+        was logged after it is cut off both files, for the run is about to log it again; if nothing stays, the files
+        are kept under other names, for there may be no such run.
     """
 
     def __init__(self, run_dir: str | Path, *, offset: int) -> None:
         path, timings = Path(run_dir) / METRICS, Path(run_dir) / TIMINGS
+        for file in (path, timings):
+            if offset == 0 and file.exists() and file.stat().st_size:
+                file.replace(file.with_suffix(f".before{file.suffix}"))
         lines = _cut(path, offset)
         _keep_lines(timings, lines)
         self._files = [open(timings, "ab"), open(path, "ab")]  # noqa: SIM115

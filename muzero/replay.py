@@ -151,9 +151,9 @@ class SumTree:
         self._dirty[:] = False
 
 
-def least_megabytes(num_players: int, width: int, num_actions: int, num_phases: int) -> float:
-    """Of a replay that holds anything at all."""
-    return bytes_needed(FAN, num_players, width, num_actions, num_phases) / 2**20
+def megabytes_needed(decisions: int, num_players: int, width: int, num_actions: int, num_phases: int) -> float:
+    """Of a replay that holds so many decisions."""
+    return bytes_needed(-(-decisions // FAN) * FAN, num_players, width, num_actions, num_phases) / 2**20
 
 
 def _pick(weights: NDArray[np.float64], mass: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -262,8 +262,8 @@ class Replay:
         return self._rows.nbytes + self._stamp.nbytes + self._tree.nbytes
 
     def ready(self, warm_up: int) -> bool:
-        """Whether there are `warm_up` decisions, or as many as there is room for."""
-        return self._size >= warm_up or self._added > self._episodes
+        """Whether there have been `warm_up` decisions, and some are still here."""
+        return self._size > 0 and self._seen >= warm_up
 
     # ---- in ----------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,11 @@ class RunDirectory:
         self.path, self.config, self.resumed = path, config, resumed
         self._lock: int | None = lock
 
+    def forget(self) -> None:
+        """Makes this nobody's directory again: the run has not come to anything, and may yet be another."""
+        for name in (CONFIG, HASH):
+            (self.path / name).unlink(missing_ok=True)
+
     def close(self) -> None:
         """Lets others in."""
         if self._lock is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Mapping
@@ -31,6 +32,9 @@ from muzero.selfplay import MixedSelfPlay, Orders, Played, SelfPlay, make_worker
 Weights = Mapping[str, Tensor]
 _log = logging.getLogger(__name__)
 _MOST_DEATHS, _MOST_SECONDS = 20, 600.0  # of actors, and since a result: with more of both a run is given up
+_MOST_CHILDREN = 3  # that die one after the other
+_PATIENCE = 60.0  # seconds without a first result after which is said what is being waited for
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)  # what these mean is the parent's decision
 _GENERATION = 1 << 32  # games between the deals of an actor and of the one that replaces it
 
 
@@ -126,31 +130,57 @@ class Local:
 
 
 class Beside:
-    """One worker in a child process, at the same time as the learner."""
+    """One worker in a child process, at the same time as the learner. One that dies is replaced."""
 
     def __init__(self, config: Config) -> None:
         threads = config.runtime.threads or cores()
         self._config, self._threads = config, max(1, threads - threads // 2)
-        self._child = self._start(0)
+        self.generation = self.restarts = 0
+        self._child = self._start()
+        self._asked: tuple[Any, ...] | None = None
         self._running: Future[Played] | None = None
 
-    def _start(self, first_game: int) -> ProcessPoolExecutor:
-        given = (self._config, self._threads, first_game)
-        return ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_child, initargs=given)
+    def _start(self) -> ProcessPoolExecutor:
+        given = (self._config, self._threads, self.generation * _GENERATION)
+        child = ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_child, initargs=given)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # inherited, until it can ignore them itself
+        try:
+            child.submit(os.getpid)  # starts the process
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return child
 
     def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
         """See `Runtime`."""
-        assert self._running is None, "the last request has not been gathered"
-        self._running = self._child.submit(_play_in_child, orders, _arrays(weights), _arrays(rival) if rival else None)
+        assert self._asked is None, "the last request has not been gathered"
+        self._asked = orders, _arrays(weights), _arrays(rival) if rival else None
+        self._launch()
+
+    def _launch(self) -> None:
+        assert self._asked is not None
+        try:
+            self._running = self._child.submit(_play_in_child, *self._asked)
+        except BrokenProcessPool:  # it has died since it was last asked
+            self._running = None
 
     def gather(self) -> list[Played]:
         """See `Runtime`."""
-        assert self._running is not None, "nothing has been requested"
-        running, self._running = self._running, None
-        try:
-            return [running.result()]
-        except BrokenProcessPool:
-            raise RuntimeError("the self-play process has died (out of memory?)") from None
+        assert self._asked is not None, "nothing has been requested"
+        for _ in range(_MOST_CHILDREN):
+            try:
+                if self._running is not None:
+                    played = self._running.result()
+                    self._asked = self._running = None
+                    return [played]
+            except BrokenProcessPool:
+                pass
+            _log.warning("the self-play process has died (out of memory?) and is replaced; its games are lost")
+            self.generation += 1
+            self.restarts += 1
+            self._child.shutdown()
+            self._child = self._start()
+            self._launch()
+        raise RuntimeError(f"{_MOST_CHILDREN} self-play processes have died one after the other (out of memory?)")
 
     def state(self) -> dict[str, NDArray[Any]]:
         """See `Runtime`. Games are always under way: they are not saved."""
@@ -159,7 +189,8 @@ class Beside:
     def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
         """See `Runtime`."""
         self._child.shutdown()
-        self._child = self._start(_fresh(state, games) * _GENERATION)
+        self.generation = _fresh(state, games)
+        self._child = self._start()
 
     def close(self) -> None:
         """See `Runtime`. What is under way is given up."""
@@ -173,7 +204,7 @@ _child: SelfPlay | MixedSelfPlay | None = None  # the worker, in a child process
 
 def _start_child(config: Config, threads: int, first_game: int) -> None:
     global _child
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):  # to stop is the parent's decision
+    for number in _STOPPING:
         signal.signal(number, signal.SIG_IGN)
     settle_memory()
     die_with(os.getppid())
@@ -253,6 +284,13 @@ class _Actor:
         self.worker.load({name: np.array(array) for name, array in state.items()})
 
 
+def _reach(address: str) -> None:
+    """Raises OSError if nobody answers at host:port, for which Ray would wait for good."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
 class RayRuntime:
     """Actors on a machine or a cluster."""
 
@@ -269,16 +307,40 @@ class RayRuntime:
             else:
                 count = max(cores(), int(np.ceil(r.workers * r.worker_cpus)))
                 settings |= {"num_cpus": count, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            ray.init(**settings)
+            try:
+                _reach(r.address)
+                ray.init(**settings)
+            except OSError as error:  # of which ConnectionError is one
+                reason = str(error).strip().splitlines()[0]
+                raise ValueError(
+                    f"runtime.address: expected a Ray cluster that can be reached, got {r.address!r} ({reason})"
+                ) from None
+        try:
+            self._check_room()
+        except ValueError:
+            ray.shutdown()
+            raise
         self._make = ray.remote(
             num_cpus=r.worker_cpus, num_gpus=r.worker_gpus, max_restarts=0, scheduling_strategy="SPREAD"
         )(_Actor)
         self.generation = [0] * r.workers
         self.restarts = 0
         self._deaths = 0  # since the last result,
-        self._landed_at = time.monotonic()  # which came at this time
+        self._landed_at = time.monotonic()  # which came at this time,
+        self._landed = False  # if there was one at all
         self.actors = [self._actor(i) for i in range(r.workers)]
         self._flights: dict[Any, tuple[int, Any, tuple[Any, ...]]] = {}  # result -> index, actor, what it was asked
+
+    def _check_room(self) -> None:
+        """Refuses, or on a cluster, which may grow, warns of, actors that there is no place for."""
+        r, there = self.config.runtime, self.ray.cluster_resources()  # type: ignore[no-untyped-call]
+        for kind, each in (("CPU", r.worker_cpus), ("GPU", r.worker_gpus)):
+            have, wanted = there.get(kind, 0.0), each * r.workers
+            key = f"runtime.worker_{kind.lower()}s={each:g} for runtime.workers={r.workers}"
+            if wanted > have and self._started_here and not r.address:
+                require(False, key, f"{wanted:g} {kind}s on this machine", f"{have:g}")
+            elif wanted > have:
+                _log.warning("%s: %g %ss, the cluster has %g; actors without a place wait", key, wanted, kind, have)
 
     def _actor(self, index: int) -> Any:
         return self._make.remote(self.config, index, self.config.runtime.workers, self.generation[index])
@@ -306,22 +368,30 @@ class RayRuntime:
         landed: dict[Any, Played] = {}
         order = list(self._flights)
         while self._flights and len(landed) < wanted:
-            ready, _ = self.ray.wait(list(self._flights), num_returns=1)
+            ready, _ = self.ray.wait(list(self._flights), num_returns=1, timeout=_PATIENCE)
+            if not ready and not self._landed:
+                self._say_what_is_missing()
             for result in ready:
                 index, actor, asked = self._flights.pop(result)
                 try:
                     landed[result] = self.ray.get(result)
-                    self._deaths, self._landed_at = 0, time.monotonic()
+                    self._deaths, self._landed_at, self._landed = 0, time.monotonic(), True
                 except self.ray.exceptions.ObjectLostError:  # with the node that kept it
                     order[order.index(result)] = self._launch(index, asked)
-                except self.ray.exceptions.RayActorError as error:
-                    if "creation task" in str(error):  # it would fail again
+                except (self.ray.exceptions.RayActorError, self.ray.exceptions.OutOfMemoryError) as error:
+                    if getattr(error, "actor_init_failed", False):  # it would fail again
                         raise RuntimeError(f"self-play actor {index} cannot start: {error}") from None
                     if actor is self.actors[index]:  # and not replaced already, for another of its results
                         self._note_death(index, error)
                         self._replace(index)
                     order[order.index(result)] = self._launch(index, asked)
         return [landed[result] for result in order if result in landed]
+
+    def _say_what_is_missing(self) -> None:
+        r, free = self.config.runtime, self.ray.available_resources()  # type: ignore[no-untyped-call]
+        actors = f"{r.workers} actors of {r.worker_cpus:g} CPUs and {r.worker_gpus:g} GPUs each"
+        text = "still waiting for the first games of %s; free in the cluster: %g CPUs and %g GPUs"
+        _log.warning(text, actors, free.get("CPU", 0), free.get("GPU", 0))
 
     def _note_death(self, index: int, error: Exception) -> None:
         """Says so; an error if actors only ever die."""

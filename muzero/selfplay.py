@@ -22,7 +22,7 @@ from muzero.config import Config, require
 from muzero.memory import give_back_memory, resident_megabytes
 from muzero.networks import Network
 from muzero.opponents import BOTS, NEVER, RIVAL, SELF, Mixture
-from muzero.search import Clock, Plan, Planner, how_to_run
+from muzero.search import Clock, Plan, Planner, by_seat, how_to_run
 from muzero.spec import GameSpec
 from muzero.targets import Episode, pack_legal
 
@@ -268,10 +268,8 @@ class SelfPlay:
         if len(own):
             plan = self._plan(planner, own, keys, orders.temperature)
             actions[own], policy[own] = plan.actions, plan.policy
-            known = 1 if self.spec.private else plan.values.shape[1]  # others' hands are not seen from here
-            seats = (tables.to_play[own, None] + np.arange(known)) % P
-            values[own[:, None], seats] = plan.values[:, :known]
-            raw_values[own[:, None], seats] = plan.raw_values[:, :known]
+            values[own] = by_seat(plan.values, tables.to_play[own], P, self.spec.private)
+            raw_values[own] = by_seat(plan.raw_values, tables.to_play[own], P, self.spec.private)
         theirs = np.flatnonzero(owner == RIVAL)
         if len(theirs):
             actions[theirs] = self._plan(
@@ -325,7 +323,7 @@ class SelfPlay:
     def _keep_replays(self, over: NDArray[np.int64], most: int, played: Played) -> None:
         """Of games that have just ended, the last in `played`, until there are enough."""
         for row, episode in zip(over.tolist(), played.episodes[-len(over) :], strict=True):
-            if len(played.replays) < most and self.deals[row] >= 0:
+            if len(played.replays) < most:
                 played.replays.append(self._replay(row, episode))
 
     def _replay(self, row: int, episode: Episode) -> Replay:

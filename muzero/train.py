@@ -41,7 +41,7 @@ from muzero.opponents import Curriculum, Mixture, Pool
 from muzero.replay import Replay
 from muzero.run_directory import EXIT_REQUEUE, Interruption, RunDirectory, RunLocked, config_hash, open_run
 from muzero.runtime import make_runtime, pick_device
-from muzero.search import Planner, how_to_run
+from muzero.search import Planner, by_seat, how_to_run
 from muzero.selfplay import Orders, Played
 from muzero.spec import GameSpec
 from muzero.symmetries import Relabelling
@@ -237,7 +237,7 @@ class Trainer:
 
     def _learn(self) -> dict[str, float]:
         c = self.config
-        if not all(replay.ready(c.replay.warm_up // len(self.replays)) for replay in self.replays.values()):
+        if not all(replay.ready(-(-c.replay.warm_up // len(self.replays))) for replay in self.replays.values()):
             return {}
         if c.replay.reanalyse:
             self._reanalyse(round(c.replay.reanalyse * c.train.steps * c.learner.batch))
@@ -279,10 +279,7 @@ class Trainer:
             p = replay.sample_positions(min(_REANALYSED, count, len(replay)), self.rng)
             keys = self.rng.integers(0, 2**63, len(p.obs)).astype(np.uint64)
             plan = self._reanalysers[P].plan(p.obs, p.legal, p.phase, keys)
-            values = np.full((len(p.obs), P), np.nan, np.float32)
-            known = 1 if self.network.spec.private else plan.values.shape[1]
-            seats = (p.to_play[:, None] + np.arange(known)) % P
-            values[np.arange(len(p.obs))[:, None], seats] = plan.values[:, :known]
+            values = by_seat(plan.values, p.to_play, P, self.network.spec.private)
             replay.refresh(p.index, p.stamp, plan.policy, values)
             count -= len(p.obs)
 
@@ -444,6 +441,15 @@ class Trainer:
 def make_replay(config: Config, spec: GameSpec, frame: str) -> Replay:
     """The replay for a number of players, with its share of the memory."""
     c = config.at_tables_for(spec.num_players)
+    try:
+        return _make_replay(c, spec, frame)
+    except MemoryError:
+        raise ValueError(
+            f"replay.megabytes: expected what this machine has room for, got {config.replay.megabytes:g}"
+        ) from None
+
+
+def _make_replay(c: Config, spec: GameSpec, frame: str) -> Replay:
     return Replay(
         num_players=spec.num_players,
         width=spec.width,
@@ -496,21 +502,34 @@ def prepared(config: Config) -> Iterator[Trainer]:
     if compile_ == "native":
         how_to_run(Network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)
     with open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
-        print(f"{'resuming' if run.resumed else 'training'} {config.variant} in {run.path}", flush=True)
-        yield Trainer(config, run)
+        saved = bool(checkpoint.checkpoints(run.path))
+        again = " from the start: nothing had been saved" if run.resumed and not saved else ""
+        print(f"{'resuming' if saved else 'training'} {config.variant} in {run.path}{again}", flush=True)
+        try:
+            trainer = Trainer(config, run)
+        except BaseException:
+            if not run.resumed:
+                run.forget()
+            raise
+        yield trainer
+
+
+def run(raw: DictConfig) -> int:
+    """Trains as Hydra's configuration says; returns the exit code."""
+    with ExitStack() as stack:
+        try:
+            trainer = stack.enter_context(prepared(read_config(raw)))
+        except (ValueError, RunLocked) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return EXIT_BAD_INPUT
+        return trainer.train()
 
 
 @hydra.main(version_base="1.3", config_path="pkg://conf", config_name="config")
 def main(raw: DictConfig) -> None:
     """Entry point of `python -m muzero.train`."""
     settle_memory()
-    with ExitStack() as stack:
-        try:
-            trainer = stack.enter_context(prepared(read_config(raw)))
-        except (ValueError, RunLocked) as error:
-            print(f"error: {error}", file=sys.stderr)
-            sys.exit(EXIT_BAD_INPUT)
-        code = trainer.train()
+    code = run(raw)  # a function of its own, whose trainer no exception of this one keeps alive
     if code == EXIT_DIVERGED and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise RuntimeError("the loss diverged")  # the other runs of a sweep go on
     if code:

@@ -177,7 +177,8 @@ def test_calibration_by_hand() -> None:
     check.chances = [np.array([0.1, 0.9], np.float32), np.array([1.0, 0.12], np.float32)]
     found = check.report(np.array([0.0, 1.0, 0.5]))
     assert found["brier"] == pytest.approx((0.01 + 0.01 + 0 + 0.38**2) / 4)
-    assert found["brier_of_the_mean"] == pytest.approx(0.625 * 0.375)
+    outcomes = [0, 1, 1, 0.5]
+    assert found["brier_of_the_mean"] == pytest.approx(sum((0.625 - outcome) ** 2 for outcome in outcomes) / 4)
     reliability = found["reliability"]
     assert reliability["count"] == [2, 2]
     assert reliability["predicted"] == pytest.approx([0.11, 0.95])
@@ -228,14 +229,18 @@ def test_the_winner_head_is_judged_by_what_it_learned_to_predict() -> None:
 def test_the_winner_check_reads_the_movers_own_chance() -> None:
     torch.manual_seed(0)
     network = Network(GameSpec.of("skyjo", 3), load_model_config("tiny", "belief")).eval()
-    tables = env.make("skyjo", 20, 3, ROUND, SEED)
+    tables = env.make("skyjo", 200, 3, ROUND, SEED)
     tables.random_steps(9)
-    check = WinnerCheck(network)
-    check(Situation.at(tables, np.arange(3, 20)))
+    check, alone = WinnerCheck(network), WinnerCheck(network)
+    check(Situation.at(tables, np.arange(3, 200)))
+    for row in range(3, 200):  # whoever plays on alone is asked no more often
+        alone(Situation.at(tables, np.array([row])))
+    rows = check.rows[0]
+    assert np.concatenate(alone.rows).tolist() == rows.tolist()
+    assert 10 <= len(rows) <= 45
     with torch.inference_mode():
-        latent = network.represent(torch.from_numpy(tables.obs[[3, 11, 19]]))
-        said = network.predict(latent, torch.zeros(3, dtype=torch.int64)).winner
+        latent = network.represent(torch.from_numpy(tables.obs[rows]))
+        said = network.predict(latent, torch.zeros(len(rows), dtype=torch.int64)).winner
     assert said is not None
     chances: NDArray[np.float32] = said[:, 0].softmax(-1)[:, 0].numpy()
-    assert check.rows[0].tolist() == [3, 11, 19]
     assert check.chances[0] == pytest.approx(chances, abs=1e-5)

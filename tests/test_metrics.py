@@ -329,7 +329,8 @@ def test_the_real_wandb_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 # Display.
 
 
-def test_a_line_per_iteration() -> None:
+def test_a_line_per_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     out = io.StringIO()
     with Display(20, console=Console(file=out)) as display:
         for i in range(1, 4):

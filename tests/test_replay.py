@@ -152,6 +152,13 @@ def test_ready() -> None:
     replay.add(game(30))  # 30 decisions are left, and there will not be many more
     assert len(replay) == 30
     assert replay.ready(60)
+    assert not replay.ready(91)
+    assert not make(64).ready(0)
+    windowed = make(640, window=0.15, least=10)
+    for seed in range(8):
+        windowed.add(game(10, seed))
+    assert len(windowed) < 20, "the window has let go of the others,"
+    assert not windowed.ready(100), "which is not yet the end of the warm-up"
 
 
 @pytest.mark.parametrize("budget", [10_000, 123_456, 1_000_000])

@@ -139,17 +139,62 @@ def test_beside_plays_the_same_games_and_after_a_restart_others(local: list[Play
         runtime.close()
 
 
-def test_a_dead_self_play_process_is_named() -> None:
+def die(*_: Any) -> None:
+    """In place of playing."""
+    os._exit(1)
+
+
+def test_a_dead_self_play_process_is_replaced(local: list[Played], monkeypatch: pytest.MonkeyPatch) -> None:
     config = a_config(mode="async")
     runtime = Beside(config)
     try:
-        runtime.request(orders(1000), weights(config), None)
-        (process,) = runtime._child._processes.values()
-        process.kill()
-        with pytest.raises(RuntimeError, match="the self-play process has died"):
+        for when in ("playing", "idle"):
+            (process,) = runtime._child._processes.values()
+            os.kill(process.pid, signal.SIGSTOP if when == "playing" else signal.SIGKILL)
+            if when == "idle":
+                process.join()
+            runtime.request(orders(4, MIXED), weights(config), weights(config, seed=1))
+            process.kill()
+            (part,) = runtime.gather()
+            assert len(part.episodes) >= 4
+            assert not set(names([part])) & set(names(local)), "new deals"
+        assert runtime.restarts == runtime.generation == 2
+        monkeypatch.setattr("muzero.runtime._play_in_child", die)
+        runtime.request(orders(4), weights(config), None)
+        with pytest.raises(RuntimeError, match="3 self-play processes have died one after the other"):
             runtime.gather()
     finally:
         runtime.close()
+
+
+def test_a_self_play_process_hears_no_signals_from_the_start() -> None:
+    """As those to the whole group, which are the parent's to obey; even before it has imported anything."""
+    config = a_config(mode="async")
+    runtime = Beside(config)
+    try:
+        (process,) = runtime._child._processes.values()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
+            os.kill(process.pid, number)
+        assert len(ask(runtime, config)[0].episodes) >= 4
+        assert runtime.restarts == 0
+    finally:
+        runtime.close()
+
+
+def test_a_cluster_that_is_not_there_is_named() -> None:
+    program = """
+from tests.test_runtime import RayRuntime, a_config, replace
+config = a_config("ray")
+for change in ({"address": "127.0.0.1:1"}, {"worker_gpus": 99.0}):
+    try:
+        RayRuntime(replace(config, runtime=replace(config.runtime, **change)))
+    except ValueError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert "runtime.address: expected a Ray cluster that can be reached, got '127.0.0.1:1'" in done.stdout, done.stderr
+    said = "runtime.worker_gpus=99 for runtime.workers=1: expected 99 GPUs on this machine, got '0'"
+    assert said in done.stdout, done.stderr
 
 
 @pytest.mark.usefixtures("cluster")
@@ -315,6 +360,7 @@ def test_ray_is_stopped_by_whoever_started_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", lambda **given: calls.append(given))
     monkeypatch.setattr(ray, "shutdown", lambda: calls.append("shutdown"))
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 3.0})
     monkeypatch.setattr(ray, "kill", lambda actor: None)
     monkeypatch.setattr(RayRuntime, "_actor", lambda self, index: None)
     RayRuntime(a_config("ray", workers=3, tables=6)).close()

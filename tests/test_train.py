@@ -11,8 +11,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +26,11 @@ import env
 from env.replay import Replay, verify
 from muzero import checkpoint, metrics, train
 from muzero.config import cores
+from muzero.learner import Learner
 from muzero.networks import Network, count_parameters
 from muzero.players import load_network, parse
 from muzero.run_directory import EXIT_REQUEUE
+from muzero.search import Planner
 from muzero.spec import GameSpec
 
 TINY = [
@@ -56,8 +60,50 @@ _fork = multiprocessing.get_context("forkserver")
 _fork.set_forkserver_preload(["muzero.train", "tests.test_train"])
 
 
-def _main(log: str, where: str, argv: list[str]) -> None:
+@dataclass(frozen=True)
+class Death:
+    """When a process kills itself: after so many iterations, so many calls of a function and so many seconds more."""
+
+    iterations: int
+    during: str
+    calls: int
+    seconds: float
+
+    def prepare(self) -> None:
+        """In the process."""
+        left = [self.iterations, self.calls]
+
+        def watch(kind: Any, name: str, what: int) -> None:
+            function = getattr(kind, name)
+
+            def counted(*given: Any, **options: Any) -> Any:
+                if what == 0 or left[0] <= 0:
+                    left[what] -= 1
+                if left[1] == 0:
+                    threading.Timer(self.seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+                return function(*given, **options)
+
+            setattr(kind, name, counted)
+
+        watch(metrics.Metrics, "log", 0)
+        watch(*MOMENTS[self.during], 1)
+
+
+MOMENTS: dict[str, tuple[Any, str]] = {
+    "starting": (checkpoint, "load_latest"),
+    "playing": (Planner, "plan"),
+    "learning": (Learner, "step"),
+    "judging": (train, "evaluate_bots"),
+    "logging": (metrics.Metrics, "log"),
+    "saving": (checkpoint, "write"),
+    "thinning": (checkpoint, "_let_go"),
+}
+
+
+def _main(log: str, where: str, argv: list[str], death: Death | None) -> None:
     """What a process does: `python -m muzero.train ARGV` in a directory, its output in a file."""
+    if death:
+        death.prepare()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -69,13 +115,15 @@ def _main(log: str, where: str, argv: list[str]) -> None:
 class Run:
     """A training process in a directory of its own."""
 
-    def __init__(self, home: Path, *argv: str, settings: list[str] = TINY, name: str = "run") -> None:
+    def __init__(
+        self, home: Path, *argv: str, settings: list[str] = TINY, name: str = "run", death: Death | None = None
+    ) -> None:
         home.mkdir(exist_ok=True)
         self.path, self._log = home / name, home / "log"
         self._log.unlink(missing_ok=True)
         directory = [] if name == "" else [f"run_dir={self.path}"]
         options = sorted((*settings, *directory, *argv), key=lambda word: not word.startswith("--"))  # those first
-        given = (str(self._log), str(home), options)
+        given = (str(self._log), str(home), options, death)
         self.process = _fork.Process(target=_main, args=given)
         self.process.start()
 
@@ -262,27 +310,45 @@ def test_asked_to_stop_it_saves_and_goes_on_later(reference: Path, tmp_path: Pat
     assert same(result(reference), result(run.path))
 
 
-def killed_at(home: Path, iterations: list[int], most: float, *argv: str) -> Path:
-    """A run killed up to `most` seconds after it logged each of these: while starting, playing, learning, saving."""
-    rng = random.Random(0)
-    for iteration in iterations:
-        run = Run(home, *argv)
-        assert run.wait_until(lambda run=run, at=iteration: run.lines >= at)  # type: ignore[misc]
-        time.sleep(rng.uniform(0, most))
-        run.send(signal.SIGKILL)
-        assert run.end() == -signal.SIGKILL, run.log
+def killed(home: Path, deaths: list[Death], *argv: str) -> Path:
+    """A run that dies so often."""
+    for death in deaths:
+        run = Run(home, *argv, death=death)
+        assert run.end() == -signal.SIGKILL, (death, run.log)
     return Run(home, *argv).done().path
 
 
-def test_killed_at_random_moments_it_ends_the_same(reference: Path, tmp_path: Path) -> None:
-    assert same(result(reference), result(killed_at(tmp_path, [0, 1, 2], 0.3)))
+@pytest.mark.parametrize(
+    "death",
+    [
+        Death(0, "playing", 30, 0.0),
+        Death(1, "learning", 3, 0.01),
+        Death(2, "playing", 1, 0.02),
+        Death(1, "saving", 3, 0.0),
+        Death(3, "thinning", 1, 0.0),
+        Death(3, "judging", 1, 0.0),
+        Death(3, "logging", 1, 0.0),
+    ],
+    ids=lambda death: death.during,
+)
+def test_killed_at_any_moment_it_ends_the_same(death: Death, reference: Path, tmp_path: Path) -> None:
+    assert same(result(reference), result(killed(tmp_path, [death])))
 
 
 @pytest.mark.slow
 def test_killed_twenty_times_it_ends_the_same(tmp_path: Path) -> None:
-    longer, moments = "train.iterations=60", sorted(random.Random(1).randrange(45) for _ in range(20))
+    """At random moments, three iterations after the start of a process on average."""
+    longer, rng = "train.iterations=80", random.Random(1)
+    most = {"starting": 1, "playing": 60, "learning": 4, "judging": 1, "logging": 1, "saving": 8, "thinning": 1}
     whole = Run(tmp_path / "whole", longer).done()
-    assert same(result(whole.path), result(killed_at(tmp_path / "killed", moments, 2.0, longer)))
+    deaths = []
+    for _ in range(20):
+        during = rng.choice(list(most))
+        at = 0 if during == "starting" else rng.randrange(6)
+        deaths.append(Death(at, during, rng.randint(1, most[during]), rng.uniform(0, 0.1)))
+    assert len({death.during for death in deaths}) >= 6
+    path = killed(tmp_path / "killed", deaths, longer)
+    assert same(result(whole.path), result(path))
 
 
 @pytest.mark.parametrize("file", ["weights.safetensors", "replay_2.npz"])
@@ -296,6 +362,36 @@ def test_a_damaged_checkpoint_is_passed_over(file: str, reference: Path, tmp_pat
     assert str(newest / file) in run.log
     assert f"using {before} instead" in run.log
     assert same(result(reference), result(run.path))
+
+
+def test_a_run_that_had_saved_nothing_says_so_and_keeps_what_was_logged(reference: Path, tmp_path: Path) -> None:
+    run = Run(tmp_path, death=Death(1, "playing", 1, 0.0))
+    assert run.end() == -signal.SIGKILL
+    logged = (run.path / metrics.METRICS).read_bytes()
+    assert logged.count(b"\n") == 1
+    run = Run(tmp_path).done()
+    assert f"training belief in {run.path} from the start: nothing had been saved" in run.log
+    assert (run.path / "metrics.before.jsonl").read_bytes() == logged
+    assert same(result(reference), result(run.path))
+
+
+def test_what_could_not_begin_may_be_another_run(tmp_path: Path) -> None:
+    run = Run(tmp_path, "runtime=ray", "runtime.address=127.0.0.1:1")
+    assert run.end() == 2, run.log
+    assert "error: runtime.address: expected a Ray cluster that can be reached, got '127.0.0.1:1'" in run.log
+    Run(tmp_path, "seed=5", "train.iterations=1").done()
+
+
+@pytest.mark.slow
+def test_it_learns(tmp_path: Path) -> None:
+    """The CPU preset, a minute or two: better than at random by then, and against its bots in training."""
+    few = ["train.mode=sync", "train.iterations=16", "evaluation.every=0", "run_dir=run"]
+    run = Run(tmp_path, *few, settings=["preset=cpu", "+variant=belief"], name="run").done()
+    bots = [name for name in metrics.read(run.path)[-1]["diagnostics"] if name.startswith("win_rate")]
+    first, last = ([record["diagnostics"].get(name, 0.0) for name in bots] for record in metrics.read(run.path)[3::12])
+    assert len(bots) == 6
+    assert np.mean(first) < 0.02
+    assert np.mean(last) > 0.08
 
 
 def test_a_run_that_diverges_stops_and_names_the_last_good_checkpoint(tmp_path: Path) -> None:
@@ -340,7 +436,7 @@ def test_weights_are_kept_between_checkpoints_too(tmp_path: Path) -> None:
         ("game.also_evaluate=[nobody]", "game.also_evaluate: skyjo has no bot 'nobody'"),
         ("search.dirichlet_fraction=2", "search.dirichlet_fraction: expected 0 to 1, got 2.0"),
         ("selfplay.temperature=[1.0]", "selfplay.temperature: expected [iteration, number] pairs"),
-        ("replay.megabytes=0.001", "replay.megabytes: expected at least"),
+        ("replay.megabytes=0.03", "replay.megabytes: expected at least 0.25, the room of a game of 400 decisions"),
         ("+game.pace.tdsteps=5", "Key 'tdsteps' not in 'PaceConfig'"),
         ("game.name=whist", "game.name: expected one of"),
         ("+learner.no_such_key=1", "Key 'no_such_key' not in 'LearnerConfig'"),
@@ -428,7 +524,8 @@ def test_async_runs_and_resumes(tmp_path: Path) -> None:
 def test_a_signal_to_the_whole_group_is_heard_once(tmp_path: Path) -> None:
     """As schedulers send it."""
     command = [sys.executable, "-m", "muzero.train", *TINY, f"run_dir={tmp_path / 'run'}", "train.mode=async"]
-    with subprocess.Popen([*command, "selfplay.episodes=40"], start_new_session=True) as process:
+    longer = ["selfplay.episodes=40", "train.iterations=100000"]
+    with subprocess.Popen([*command, *longer], start_new_session=True) as process:
         file = tmp_path / "run" / metrics.METRICS
         while not (file.exists() and file.read_bytes()) and process.poll() is None:
             time.sleep(0.05)
@@ -468,7 +565,7 @@ def test_a_run_may_change_its_runtime(tmp_path: Path) -> None:
 
 
 def test_a_run_that_ends_by_the_clock_is_evaluated_at_its_end(tmp_path: Path) -> None:
-    run = Run(tmp_path, "train.iterations=1000", "train.minutes=0.02", "evaluation.every=999").done()
+    run = Run(tmp_path, "train.iterations=1000", "train.minutes=0.05", "evaluation.every=999").done()
     records = metrics.read(run.path)
     assert 1 <= len(records) < 1000
     assert "evaluation" in records[-1]
