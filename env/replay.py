@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -209,6 +210,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             else:
                 for line in narrate(replay, options.boards):
                     print(line)
+        except BrokenPipeError:  # whoever reads it has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return int(failed)
         except ReplayError as error:
             message = str(error)
             print(message if message.startswith(str(path)) else f"{path}: {message}", file=sys.stderr)

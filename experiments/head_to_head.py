@@ -61,6 +61,9 @@ def combine(rows: Sequence[Row]) -> Row:
     for key in ("kinds", "simulations", "players", "seed", "games"):
         kinds = sorted({json.dumps(row[key]) for row in rows})
         require(len(kinds) == 1, f"{key} of the parts", "the same in all", " and ".join(kinds))
+    matches = [(row["weights_a"], row["weights_b"], row["iteration"]) for row in rows]
+    for row, match in zip(rows, matches, strict=True):
+        require(matches.count(match) == 1, f"{row['a']} - {row['b']}", "every match once", "the same networks twice")
     by_iteration: dict[int, list[Row]] = {}
     for row in rows:
         by_iteration.setdefault(row["iteration"], []).append(row)
@@ -82,10 +85,10 @@ def combine(rows: Sequence[Row]) -> Row:
 def crossover(lines: Sequence[Row]) -> list[Row]:
     """Where the win rate passes the fair share: between which iterations, and whether both intervals exclude it."""
     found = []
-    for before, after in pairwise(lines):
+    for before, after in pairwise([line for line in lines if line["win_rate"] != line["fair_share"]]):
         fair = before["fair_share"]
         down, up = before["win_rate"] - fair, after["win_rate"] - fair
-        if down * up < 0 or (up == 0 and down != 0):
+        if down * up < 0:
             share = down / (down - up)
             place = before["iteration"] + share * (after["iteration"] - before["iteration"])
             sure = all(not studies.interval(line)[0] <= fair <= studies.interval(line)[1] for line in (before, after))
@@ -164,11 +167,13 @@ def plot(result: Row) -> Figure:
 
 
 def study(options: argparse.Namespace, command: str) -> None:
-    """Plays, unless only merging, and writes what the parts say."""
-    if not options.merge:
+    """Plays and writes what came of it, or if only merging, what the parts say that are there."""
+    if options.merge:
+        rows = studies.read_parts(options.out)
+    else:
         require(bool(options.a) and bool(options.b), "--a and --b", "runs (or --merge)", (options.a, options.b))
-        studies.play_meetings(meetings(options), options)
-    result = {"command": command, **combine(studies.read_parts(options.out))}
+        rows = studies.play_meetings(meetings(options), options)
+    result = {"command": command, **combine(rows)}
     studies.write_study(options.out, "head_to_head", result, markdown(result, command), plot(result))
 
 

@@ -323,9 +323,9 @@ def plot(result: Row) -> Figure:
     return figure
 
 
-def load(run: Run, iterations: Sequence[int] | None) -> tuple[int, Network]:
+def load(run: Run, wanted: int | None) -> tuple[int, Network]:
     """The network of a run's chosen or newest checkpoint."""
-    iteration = studies.iterations_of([run], iterations)[-1]
+    iteration = studies.iteration_of(run, wanted)
     text = f"policy:{run.path},iteration={iteration}"
     return iteration, players.load_network(players.parse(text), run.game, run.players)[0]
 
@@ -335,7 +335,7 @@ def study(options: argparse.Namespace, command: str) -> None:
     runs = studies.read_runs(options.runs)
     studies.same_players(runs)
     require(runs[0].game == GAME, str(runs[0].path), f"a run of {GAME}, whose cards the features are of", runs[0].game)
-    loaded = [load(run, options.iterations) for run in runs]
+    loaded = [load(run, options.iteration) for run in runs]
     trained = {str(run.path): players.game_of(players.parse(f"policy:{run.path}")) or {} for run in runs}
     rules = trained[str(runs[0].path)].get("rules", {})
     require_same_rules(env.make(GAME, 1, runs[0].players, rules), trained)
@@ -376,8 +376,7 @@ def study(options: argparse.Namespace, command: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the study."""
     parser = studies.make_parser(__doc__, "to take positions from")
-    parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
-    parser.add_argument("--iterations", nargs="+", type=int, metavar="I", help="(default: each run's newest)")
+    studies.add_run_options(parser)
     return studies.run_study(parser, study, argv)
 
 

@@ -31,7 +31,7 @@ def meetings(options: argparse.Namespace) -> list[Meeting]:
             wanted in known, "--players", f"some of {', '.join(map(str, known))}, of which runs were trained", wanted
         )
     for run in runs:
-        iteration = studies.iterations_of([run], options.iterations)[-1]
+        iteration = studies.iteration_of(run, options.iteration)
         agent = run.agent(iteration, simulations=options.simulations)
         for players in options.players or run.player_counts:
             for bot in options.bots or run.bots if players in run.player_counts else ():
@@ -122,7 +122,7 @@ def study(options: argparse.Namespace, command: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the study."""
     parser = studies.make_parser(__doc__, "per run, table size and bot, rounded up to whole deals")
-    studies.add_run_options(parser, "each run's newest", bots=True)
+    studies.add_run_options(parser, bots=True)
     parser.add_argument("--players", nargs="+", type=int, metavar="N", help="(default: all that a run was trained for)")
     studies.add_match_options(parser)
     return studies.run_study(parser, study, argv)

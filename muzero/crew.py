@@ -200,7 +200,9 @@ class Processes:
         return self._pool.submit(play_piece, piece)
 
     def close(self) -> None:
-        """See `Crew`."""
+        """See `Crew`. What is under way, after an early stop, is given up."""
+        for process in list((self._pool._processes or {}).values()):
+            process.kill()
         self._pool.shutdown(cancel_futures=True)
 
 

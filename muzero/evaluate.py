@@ -6,8 +6,6 @@ python -m muzero.evaluate --help
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,6 +21,7 @@ import env
 from env.replay import Replay, ReplayError
 from muzero import stats
 from muzero.agents import Agent, Bot, Random, Situation
+from muzero.files import save_whole
 
 Ints = NDArray[np.int64]
 Watcher = Callable[[Situation], None]  # told of every decision of the first agent
@@ -135,13 +134,6 @@ class Keeper:
     def save(self, actions: Sequence[Ints]) -> None:
         """Actions [steps][B]."""
         save_whole(self.path, key=np.array(self.key), actions=np.array(actions, np.int16))
-
-
-def save_whole(path: Path, **arrays: NDArray[Any]) -> None:
-    """Writes an npz file so that nobody ever reads half of it."""
-    draft = path.with_name(f"{path.name}.{socket.gethostname()}-{os.getpid()}.draft.npz")
-    np.savez(draft, **arrays)  # type: ignore[arg-type]
-    draft.replace(path)
 
 
 def against_each(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -151,3 +152,23 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             with archive.open(name) as member:
                 arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
     return arrays
+
+
+def write_whole(path: Path, text: str) -> None:
+    """So that nobody ever reads half of it: jobs of an array may write the same file. Not flushed to the disk."""
+    draft = own_draft(path)
+    draft.write_text(text)
+    draft.replace(path)
+
+
+def save_whole(path: Path, **arrays: NDArray[Any]) -> None:
+    """The same for an npz file."""
+    draft = own_draft(path)
+    with open(draft, "wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    draft.replace(path)
+
+
+def own_draft(path: Path) -> Path:
+    """A name that no other job uses, on whatever machine, and that nobody takes for a result."""
+    return path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.draft")

@@ -75,8 +75,11 @@ def read_arguments(arguments: Sequence[str]) -> LadderConfig:
         given = OmegaConf.from_dotlist(list(arguments))
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(LadderConfig), given))
     except OmegaConfBaseException as error:
-        raise ValueError(f"{str(error).splitlines()[0]}; keys are {', '.join(HELP)}") from None
+        raise match.bad_argument(error, HELP) from None
     assert isinstance(config, LadderConfig)
+    match.require_rules(config.rules)
+    out = Path(config.out)
+    require(not out.exists() or out.is_dir(), "out", "a directory, or nothing yet", f"{config.out}, which is a file")
     require(config.games >= 1, "games", "1 or more", config.games)
     require(config.batch >= 1, "batch", "1 or more", config.batch)
     require(config.prior >= 0, "prior", "0 or more", config.prior)
@@ -90,7 +93,8 @@ def read_arguments(arguments: Sequence[str]) -> LadderConfig:
     trained = {agent: found for agent, found in known if found}
     for found in trained.values():  # bots among themselves play what the networks were trained for
         config.game = config.game or found["game"]
-        config.rules = config.rules or found.get("rules", {})
+        if found["game"] == config.game:
+            config.rules = config.rules or found.get("rules", {})
     if free and trained and all(found["game"] == config.game for found in trained.values()):
         match.require_same_rules(env.make(config.game, 1, 2, config.rules), trained)
     return config
@@ -155,11 +159,17 @@ def win_rates(rows: Sequence[Row], order: Sequence[str]) -> NDArray[np.float64]:
 
 def fit_text(found: stats.Ladder) -> str:
     """Whether one number per agent explains the win rates."""
-    verdict = "explain" if found.fit >= 0.05 else "do not explain"
-    return (
+    verdict = "explain" if found.dispersion == 1 else "do not explain"
+    text = (
         f"One number per agent: the ratings {verdict} the win rates below (deviance {found.deviance:.1f}, "
         f"{found.freedom} degrees of freedom, p {found.fit:.2g})."
     )
+    if found.dispersion > 1:
+        text += (
+            f" A rating depends on who else took part, so the intervals are {found.dispersion**0.5:.1f} times as wide "
+            "as games alone would make them; for two agents their own match says more."
+        )
+    return text
 
 
 def markdown(found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
@@ -230,6 +240,7 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command: str) -> 
         "deviance": found.deviance,
         "freedom": found.freedom,
         "fit": found.fit,
+        "dispersion": found.dispersion,
     }
     (out / "ladder.json").write_text(json.dumps(content, indent=1) + "\n")
     (out / "ladder.md").write_text(page)

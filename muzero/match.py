@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -33,7 +33,8 @@ import env
 from muzero import players, stats
 from muzero.config import require
 from muzero.crew import RUNTIMES, Crew, Piece, Tally, make_crew, only_bots
-from muzero.evaluate import Games, Keeper, Recorder, first_games, joined, save_whole
+from muzero.evaluate import Games, Keeper, Recorder, first_games, joined
+from muzero.files import save_whole, write_whole
 
 _LOOKS = 8  # with stop=: at the results, at least
 _BOT_BATCH = 1 << 13  # games of hand-written players at a time: about a second
@@ -105,12 +106,15 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
         given = OmegaConf.from_dotlist(arguments)
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(MatchConfig), given))
     except OmegaConfBaseException as error:
-        raise ValueError(f"{str(error).splitlines()[0]}; keys are {', '.join(HELP)}") from None
+        raise bad_argument(error, HELP) from None
     assert isinstance(config, MatchConfig)
+    require_rules(config.rules)
     require(bool(config.a) and bool(config.b), "a and b", "two agents", (config.a, config.b))
     require(config.games >= 1, "games", "1 or more", config.games)
     plain = Path(config.out).suffix in ("", ".json")  # x.1 and x.2 would share what stands beside them
     require(plain, "out", "the name of the json file, as results/x.json; the others stand beside it", config.out)
+    taken = bool(config.out) and Path(config.out).is_dir()
+    require(not taken, "out", "the name of a file", f"{config.out}, which is a directory")
     for name, place in (("out", Path(config.out).parent), ("replays", Path(config.replays))):
         if getattr(config, name):
             _make_directory(name, place)
@@ -120,7 +124,22 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     require(0 <= config.stop < 1, "stop", "0 up to less than 1", config.stop)
     require(0 <= config.margin < 0.5, "margin", "0 up to less than 0.5", config.margin)
     require(config.max_replays >= 0, "max_replays", "0 or more", config.max_replays)
+    require(config.stop > 0 or not config.margin, "margin", "none without stop=", config.margin)
+    useless = "max_replays" in given and not config.replays
+    require(not useless, "max_replays", "none without replays=DIR", config.max_replays)
     return settled(config)
+
+
+def bad_argument(error: OmegaConfBaseException, keys: Mapping[str, str]) -> ValueError:
+    """What to say of arguments that cannot be merged."""
+    what = str(error).splitlines()[0]
+    key = getattr(error, "full_key", None)
+    return ValueError(f"{f'{key}: ' if key and key in keys else ''}{what}; keys are {', '.join(keys)}")
+
+
+def require_rules(rules: Any) -> None:
+    """Refuses what is neither the name of a preset nor options."""
+    require(isinstance(rules, str | Mapping), "rules", "a preset, or options as in rules.episode=round", rules)
 
 
 def _make_directory(name: str, place: Path) -> None:
@@ -138,8 +157,9 @@ def settled(config: MatchConfig) -> MatchConfig:
     free = not config.rules
     for found in trained.values():
         config.game = config.game or found["game"]
-        config.players = config.players or found["players"]
-        config.rules = config.rules or found.get("rules", {})
+        if found["game"] == config.game:
+            config.players = config.players or found["players"]
+            config.rules = config.rules or found.get("rules", {})
     config.game = config.game or env.games()[0]
     config.players = config.players or 2
     config.rules = {"preset": config.rules} if isinstance(config.rules, str) else dict(config.rules)
@@ -203,19 +223,22 @@ def unrecorded(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
 # ---- results -----------------------------------------------------------------------------------------------------
 
 
-def report(config: MatchConfig, games: Games, seconds: float, fresh: int, failures: int = 0) -> dict[str, Any]:
-    """The figures of a match, of which `fresh` games have just been played in so many seconds, `failures` of them again
-    because who played them had died."""
+def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int, failures: int = 0) -> dict[str, Any]:
+    """The figures of a match, of which `fresh` games have just been played in so many seconds (None where others were
+    played at the same time), `failures` of them again because who played them had died."""
     n, points, fair = len(games), float(games.won.sum()), 1 / config.players
     best = games.won == 1
     interval, best_or_tied = stats.wilson(points, n), stats.wilson(int((games.won > 0).sum()), n)
     rating = stats.elo(points, n) if config.players == 2 else None
+    tables = env.make(config.game, 1, config.players, config.rules)
+    whole = ~games.truncated.astype(bool)
     out: dict[str, Any] = {
         "a": config.a,
         "b": config.b,
         "game": config.game,
         "players": config.players,
-        "rules": config.rules,
+        "version": tables.info.version,
+        "rules": tables.rules,
         "weights_a": players.fingerprint(config.a),
         "weights_b": players.fingerprint(config.b),
         "seed": config.seed,
@@ -225,6 +248,9 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int, failur
         "draws": int(((games.won > 0) & ~best).sum()),
         "losses": int((games.won == 0).sum()),
         "truncated": int(games.truncated.sum()),
+        "whole_wins": int((best & whole).sum()),
+        "whole_draws": int(((games.won > 0) & ~best & whole).sum()),
+        "whole_losses": int(((games.won == 0) & whole).sum()),
         "failures": failures,
         "points": points,
         "win_rate": games.win_rate,
@@ -243,9 +269,9 @@ def report(config: MatchConfig, games: Games, seconds: float, fresh: int, failur
         "mean_score_b": float(games.scores_b.mean()),
         "mean_decisions": float(games.decisions.mean()),
         "seconds": seconds,
-        "seconds_per_game": seconds / fresh if fresh else None,
+        "seconds_per_game": seconds / fresh if fresh and seconds is not None else None,
     }
-    names = env.make(config.game, 1, config.players, config.rules).stat_names
+    names = tables.stat_names
     turns = games.stats[:, names.index("turns")] if "turns" in names else games.decisions
     out["mean_turns"] = float(turns.mean())
     if n >= 2 * config.players:
@@ -269,7 +295,9 @@ def _test(config: MatchConfig, games: Games) -> stats.SequentialTest:
 
 def markdown(r: dict[str, Any]) -> str:
     """The table for people."""
-    elo = f"{r['elo']:+.0f} [{_signed(r['elo_low'])}, {_signed(r['elo_high'])}]" if r.get("elo") is not None else "-"
+    beyond = "-inf" if r["win_rate"] == 0 else "+inf"
+    ends = _signed(r["elo"], beyond), _signed(r["elo_low"], "-inf"), _signed(r["elo_high"], "+inf")
+    elo = "{} [{}, {}]".format(*ends) if r["players"] == 2 else "-"
     again = f", {r['failures']} played again after a death" if r["failures"] else ""
     rows = {
         "games": f"{r['games']}, {r['players']} players, seed {r['seed']}",
@@ -299,8 +327,8 @@ def markdown(r: dict[str, Any]) -> str:
     return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items())]) + "\n"
 
 
-def _signed(number: float | None) -> str:
-    return "inf" if number is None else f"{number:+.0f}"
+def _signed(number: float | None, otherwise: str) -> str:
+    return otherwise if number is None else f"{number:+.0f}"
 
 
 def write_csv(path: Path, config: MatchConfig, games: Games) -> None:
@@ -325,6 +353,8 @@ class Progressing:
 
     def __init__(self, config: MatchConfig) -> None:
         kept = {k: v for k, v in asdict(config).items() if k not in _NOT_OF_GAMES}
+        tables = env.make(config.game, 1, config.players, config.rules)
+        kept |= {"version": tables.info.version, "rules": tables.rules}
         kept["weights"] = [players.fingerprint(config.a), players.fingerprint(config.b)]
         self.key = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
         self.path = Path(config.out).with_suffix(".partial.npz") if config.out else None
@@ -349,7 +379,7 @@ class Progressing:
         try:
             with np.load(self.path, allow_pickle=False) as saved:
                 if str(saved["key"]) != self.key:
-                    other = "other settings, weights or precision (bf16=)"
+                    other = "other settings, rules, weights or precision (bf16=)"
                     warnings.warn(
                         f"{self.path} has games of {other}: the match begins anew", RuntimeWarning, stacklevel=2
                     )
@@ -364,9 +394,18 @@ class Progressing:
         """Writes everything played so far."""
         if self.path is not None:
             save_whole(self.path, key=np.array(self.key), **vars(games))
-            for old in self.path.parent.glob(self._under_way("*").name):
-                if int(old.stem.rpartition("-")[2]) < len(games) // self.players:
-                    old.unlink(missing_ok=True)
+            self._forget_under_way(len(games) // self.players)
+
+    def finish(self) -> None:
+        """Nothing will be gone on with, whatever was under way."""
+        if self.path is not None:
+            self._forget_under_way(None)
+
+    def _forget_under_way(self, before: int | None) -> None:
+        assert self.path is not None
+        for old in self.path.parent.glob(self._under_way("*").name):
+            if before is None or int(old.stem.rpartition("-")[2]) < before:
+                old.unlink(missing_ok=True)
 
 
 def play_match(config: MatchConfig, quiet: bool = False, crew: Crew | None = None) -> tuple[dict[str, Any], Games]:
@@ -379,10 +418,13 @@ def play_match(config: MatchConfig, quiet: bool = False, crew: Crew | None = Non
     own = crew is None
     crew = crew or make_crew([config.a, config.b], config.workers, config.runtime, config.address)
     try:
-        return _play_match(config, quiet, crew)
+        result = _play_match(config, quiet, crew)
     finally:
         if own:
             crew.close()
+    if config.stop and own:
+        Progressing(config).finish()
+    return result
 
 
 @contextmanager
@@ -444,8 +486,8 @@ def _play_match(config: MatchConfig, quiet: bool, crew: Crew) -> tuple[dict[str,
 
 def write(out: Path, config: MatchConfig, result: dict[str, Any], games: Games) -> None:
     """The three files of a match."""
-    out.write_text(json.dumps(result, indent=1) + "\n")
-    out.with_suffix(".md").write_text(markdown(result))
+    write_whole(out, json.dumps(result, indent=1) + "\n")
+    write_whole(out.with_suffix(".md"), markdown(result))
     write_csv(out.with_suffix(".csv"), config, games)
 
 
@@ -480,7 +522,8 @@ def main() -> None:
     if config.out:
         print(f"{out}, {out.with_suffix('.csv')}, {out.with_suffix('.md')}")
     if config.recorder:
-        print(f"{config.recorder.deals * config.players} replays in {config.replays}")
+        recorded = min(config.recorder.deals * config.players, len(games))
+        print(f"{recorded} replays in {config.replays}")
 
 
 if __name__ == "__main__":

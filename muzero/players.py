@@ -76,6 +76,7 @@ def parse(text: str) -> Player:
             name, equals, value = part.partition("=")
             allowed = ", ".join(KINDS[kind]) or "none"
             require(bool(equals) and name in KINDS[kind], f"agent {text!r}", f"options among {allowed}", part)
+            require(name not in options, f"agent {text!r}", "every option once", part)
             options[name] = value
     require(bool(what) == (kind != "random"), f"agent {text!r}", "something after the colon, except for random", what)
     return Player(text, kind, what, options)
@@ -99,7 +100,8 @@ def pinned(text: str) -> str:
         if not (run / checkpoint.CHECKPOINTS).is_dir():
             return text
         newest = f"{checkpoint.load_weights(run).agent['iteration']:06d}"
-        return text.replace(f"network={run}", f"network={run / checkpoint.CHECKPOINTS / newest}")
+        options = player.options | {"network": str(run / checkpoint.CHECKPOINTS / newest)}
+        return ",".join([f"simulator:{player.what}", *(f"{name}={value}" for name, value in options.items())])
     if player.kind not in ("checkpoint", "policy"):
         return text
     agent = _weights(player).agent

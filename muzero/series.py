@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,13 +37,13 @@ def play_all(
         results = crew.play([piece for _, piece in work])
         for index, config in enumerate(configs):
             bar.update(task, description=f"{index + 1}/{len(configs)} {config.a} - {config.b}")
-            started, before, failed = time.perf_counter(), sum(map(len, played[index])), crew.failures
+            before, failed = sum(map(len, played[index])), crew.failures
             for _ in range(left[index]):
                 part = next(results)
                 played[index] = [joined([*played[index], part])]
                 stores[index].save(played[index][0])
                 bar.advance(task, len(part))
             (games,) = played[index]
-            seconds, fresh, failures = time.perf_counter() - started, len(games) - before, crew.failures - failed
-            yield config, report(config, games, seconds, fresh, failures), games
+            fresh, failures = len(games) - before, crew.failures - failed
+            yield config, report(config, games, None, fresh, failures), games
             played[index] = []

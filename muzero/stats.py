@@ -33,6 +33,7 @@ from muzero.config import require
 Floats = NDArray[np.float64]
 
 ELO_PER_LOGIT = 400 / math.log(10)
+_MISFIT = 0.01  # p-value of a ladder's deviance below which its ratings do not explain the pairings
 
 # The shares of the wealth that `sequential_test` bets, each with an equal part of it. The best share for an advantage
 # d over 1/2 is about d / (2 variance): these serve advantages from below 0.01 up.
@@ -430,6 +431,7 @@ class Ladder:
       names, covariance: of the Elos, in the order given, [P] and [P, P].
       deviance, freedom: of the pairings from what the ratings predict, and its degrees of freedom.
       fit: p-value of the deviance: small where no single number per player explains who beats whom.
+      dispersion: what variances were multiplied by for that reason; 1 where the ratings fit.
     """
 
     ratings: tuple[Rating, ...]
@@ -441,6 +443,7 @@ class Ladder:
     deviance: float
     freedom: int
     fit: float
+    dispersion: float
 
     def difference(self, a: str, b: str) -> Interval:
         """Elo of a minus Elo of b. (The difference of two rows' intervals is not its interval.)"""
@@ -461,6 +464,9 @@ def ladder(
     P(i beats j) = 1 / (1 + 10^((elo_j - elo_i) / 400)); a draw is half a win and half a loss. The prior is `prior`
     drawn games added to every pairing that was played: it keeps ratings finite and moves a win rate p over n games by
     about (1/2 - p) prior / n. The intervals are normal, from the observed information; draws make them conservative.
+    Where the pairings deviate from the model (p < `_MISFIT`), a rating depends on who else took part: variances are
+    then multiplied by the deviance per degree of freedom (quasi-likelihood), so that the intervals speak of other
+    opponents of this kind, too.
 
     Args:
       points: [P, P], what the row's player scored against the column's; the diagonal is 0.
@@ -477,16 +483,18 @@ def ladder(
     free = np.flatnonzero([name != anchor for name in names])
     logits, covariance = _bradley_terry(scored + prior / 2 * (played > 0), free)
     elos = ELO_PER_LOGIT * logits
-    reach = _reach(confidence) * ELO_PER_LOGIT * np.sqrt(np.diag(covariance))
-    columns: tuple[Any, ...] = (elos, elos - reach, elos + reach, scored.sum(1), played.sum(1))
-    rows = [Rating(name, *map(float, row)) for name, *row in zip(names, *columns, strict=True)]
-    ratings = tuple(sorted(rows, key=lambda rating: -rating.elo))
     expected = expit(logits[:, None] - logits)
     deviance = 2 * float((xlogy(scored, scored / np.maximum(played, 1)) - xlogy(scored, expected)).sum())
     freedom = int(np.triu(played > 0).sum()) - len(free)
     fit = float(chi2.sf(deviance, freedom)) if freedom else 1.0
+    dispersion = deviance / freedom if fit < _MISFIT else 1.0
+    covariance *= dispersion
+    reach = _reach(confidence) * ELO_PER_LOGIT * np.sqrt(np.diag(covariance))
+    columns: tuple[Any, ...] = (elos, elos - reach, elos + reach, scored.sum(1), played.sum(1))
+    rows = [Rating(name, *map(float, row)) for name, *row in zip(names, *columns, strict=True)]
+    ratings = tuple(sorted(rows, key=lambda rating: -rating.elo))
     full = ELO_PER_LOGIT**2 * covariance
-    return Ladder(ratings, anchor, separated, confidence, tuple(names), full, deviance, freedom, fit)
+    return Ladder(ratings, anchor, separated, confidence, tuple(names), full, deviance, freedom, fit, dispersion)
 
 
 def _round_robin(names: Sequence[str], points: ArrayLike) -> Floats:

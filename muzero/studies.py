@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import re
 import shlex
-import socket
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +18,11 @@ from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 from scipy.stats import t as student
 
+import env
 from muzero import checkpoint, stats
 from muzero.config import require
 from muzero.crew import make_crew
+from muzero.files import own_draft, write_whole
 from muzero.match import MatchConfig, settled
 from muzero.players import fingerprint, pinned
 from muzero.series import play_all
@@ -114,6 +114,11 @@ def iterations_of(runs: Sequence[Run], wanted: Sequence[int] | None) -> list[int
     return list(wanted) if wanted else shared
 
 
+def iteration_of(run: Run, wanted: int | None) -> int:
+    """The one that was named, or the run's newest."""
+    return iterations_of([run], None if wanted is None else [wanted])[-1]
+
+
 def variants(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """Runs by variant, in the order in which variants first appear."""
     groups: dict[str, list[Run]] = {}
@@ -157,6 +162,8 @@ def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> l
         games = -(-options.games // meeting.players) * meeting.players
         known = json.loads(path.read_text()) if path.exists() else {}
         wanted: Row = {"a": pinned(meeting.a), "b": pinned(meeting.b), "seed": options.seed, "games": games}
+        if known:
+            wanted["version"] = env.make(known["game"], 1, meeting.players).info.version  # of the rules
         wanted |= {f"weights_{side}": fingerprint(wanted[side]) for side in "ab"}  # a run may have been trained anew
         if wanted["weights_a"] or wanted["weights_b"]:
             wanted["batch"] = options.batch  # by which networks may round otherwise
@@ -299,25 +306,13 @@ def run_label(path: Path) -> str:
     return re.sub(r"[^\w.-]+", "_", str(path)).strip("_")
 
 
-def write_whole(path: Path, text: str) -> None:
-    """So that nobody ever reads half of it: jobs of an array may write the same file."""
-    draft = _draft(path)
-    draft.write_text(text)
-    draft.replace(path)
-
-
-def _draft(path: Path) -> Path:
-    """A name that no other job uses, on whatever machine, and that nobody takes for a result."""
-    return path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.draft")
-
-
 def write_study(out: Path, name: str, result: Row, page: str, figure: Figure) -> None:
     """JSON, Markdown and the plot of an experiment."""
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / f"{name}.json", json.dumps(result, indent=1) + "\n")
     write_whole(out / f"{name}.md", page)
     plot = out / f"{name}.png"
-    draft = _draft(plot)
+    draft = own_draft(plot)
     figure.savefig(draft, dpi=120, format="png")
     draft.replace(plot)
     print(page)
@@ -336,10 +331,14 @@ def make_parser(doc: str | None, games: str = "per match, rounded up to whole de
     return parser
 
 
-def add_run_options(parser: argparse.ArgumentParser, iterations: str, bots: bool = False) -> None:
-    """Which runs, which of their checkpoints (`iterations` says what is the default), and against whom."""
+def add_run_options(parser: argparse.ArgumentParser, iterations: str = "", bots: bool = False) -> None:
+    """Which runs, which of their checkpoints (`iterations` says what is the default; "" for just one), and against
+    whom."""
     parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
-    parser.add_argument("--iterations", nargs="+", type=int, metavar="I", help=f"(default: {iterations})")
+    if iterations:
+        parser.add_argument("--iterations", nargs="+", type=int, metavar="I", help=f"(default: {iterations})")
+    else:
+        parser.add_argument("--iteration", type=int, metavar="I", help="of the runs' (default: each one's newest)")
     if bots:
         parser.add_argument("--bots", nargs="+", metavar="BOT", help="(default: the run's curriculum)")
 

@@ -50,6 +50,8 @@ def test_agents_keep_their_options() -> None:
         (["agents=[bot:greedy,bot:naive]", "anchor=bot:random"], "anchor: expected one of bot:greedy, bot:naive"),
         (["agents=[bot:greedy,bot:naive]", "players=3"], "Key 'players' not in 'LadderConfig'"),
         (["agents=[bot:greedy,bot:naive]", "games=0"], "games: expected 1 or more"),
+        (["agents=[bot:greedy,bot:naive]", "seed=x"], "seed: Value 'x' of type 'str'"),
+        (["agents=[bot:greedy,bot:naive]", f"out={__file__}"], "out: expected a directory, or nothing yet"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(arguments: list[str], message: str) -> None:

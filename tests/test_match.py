@@ -14,19 +14,32 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+import env
 from env.replay import Replay, verify
 from muzero import _native, checkpoint, players, stats
 from muzero.agents import Bot, Policy, Random, Searcher, Simulator, Situation
 from muzero.config import SearchConfig
 from muzero.crew import Alone, Crew, Piece, Processes, play_piece
 from muzero.evaluate import Games, Keeper, joined, paired_games
-from muzero.match import MatchConfig, _followed, chunks, markdown, play_match, read_arguments, settled, usage
+from muzero.match import (
+    MatchConfig,
+    Progressing,
+    _followed,
+    chunks,
+    markdown,
+    play_match,
+    read_arguments,
+    report,
+    settled,
+    usage,
+)
 from muzero.networks import Network, load_model_config
 from muzero.spec import GameSpec
 
@@ -155,6 +168,57 @@ def test_a_match_that_has_stopped_stays_as_it_is(tmp_path: Path) -> None:
     assert "| sequential test | higher; interval [0." in markdown(result)
 
 
+def test_a_decided_match_ends_at_once_and_leaves_nothing_under_way(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "match.json"
+    config = settled(replace(BOTS, a=f"policy:{run}", b="bot:greedy", games=2000, stop=0.05, workers=2, out=str(out)))
+    stray = tmp_path / "match.under_way-7000.npz"
+    stray.touch()
+    _, games = play_match(config, quiet=True)
+    assert len(games) < 2000
+    assert not list(tmp_path.glob("*under_way*"))
+
+
+def test_games_of_other_rules_are_not_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if they have the same name: the game's version counts."""
+    config = replace(BOTS, games=20, out=str(tmp_path / "match.json"))
+    play_match(config, quiet=True)
+    key, make = Progressing(config).key, env.make
+
+    def newer(*given: Any, **options: Any) -> Any:
+        tables = make(*given, **options)
+        tables.info = SimpleNamespace(version=tables.info.version + 1)
+        return tables
+
+    monkeypatch.setattr("muzero.match.env.make", newer)
+    assert Progressing(config).key != key
+
+
+@pytest.mark.parametrize(
+    ("points", "said"), [(0, "-inf [-inf, -2"), (20, "+inf [+2"), (0.5, "-636 [-inf, -204]"), (10, "+0 [-1")]
+)
+def test_elo_differences_may_be_infinite(points: float, said: str) -> None:
+    _, games = play_match(replace(BOTS, games=20), quiet=True)
+    won = np.zeros(20)
+    won[: int(points)] = 1
+    won[int(points) : int(points) + 1] = points % 1
+    text = markdown(report(BOTS, replace(games, won=won), None, 20))
+    assert f"| Elo difference | {said}" in text
+    assert "| seconds per game | - |" in text
+
+
+def test_a_simulators_network_is_pinned(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However its path is written."""
+    monkeypatch.chdir(run.parent)
+    for written in (str(run), f"./{run.name}", f"{run.name}/"):
+        text = players.pinned(f"simulator:8,network={written},bot=greedy")
+        assert text.endswith(f"{run.name}/checkpoints/000007,bot=greedy"), text
+
+
+def test_a_network_of_another_game_is_named_as_such(run: Path) -> None:
+    with pytest.raises(ValueError, match="game: expected lama as in this match, got 'skyjo'"):
+        read_arguments([f"a=policy:{run}", "b=bot:strategy_1", "game=lama"])
+
+
 def test_other_weights_are_another_match(run: Path, tmp_path: Path) -> None:
     """In the same place: a run may have been trained anew."""
     copy = tmp_path / "run"
@@ -172,7 +236,7 @@ def test_other_weights_are_another_match(run: Path, tmp_path: Path) -> None:
     shutil.rmtree(copy)
     agent_of = {key: value for key, value in found.agent.items() if key not in ("format", "iteration")}
     checkpoint.save(copy, 7, tensors={"weights": weights}, arrays={}, state={}, agent=agent_of)
-    with pytest.warns(RuntimeWarning, match="has games of other settings, weights or precision"):
+    with pytest.warns(RuntimeWarning, match="has games of other settings, rules, weights or precision"):
         fresh, _ = play_match(config, quiet=True)
     assert fresh["weights_a"] == players.fingerprint(agent) != before
     assert fresh["seconds_per_game"] is not None
@@ -458,7 +522,8 @@ def test_command_line(tmp_path: Path, run: Path) -> None:
     result = json.loads(out.read_text())
     wanted = "games wins draws losses truncated win_rate wilson_low wilson_high elo p_value mean_score_a mean_score_b"
     assert {*wanted.split(), "mean_turns"} <= set(result)
-    assert result["rules"] == {"episode": "round"}, "as the network was trained"
+    assert result["rules"]["episode"] == "round", "as the network was trained"
+    assert result["version"] == env.make("skyjo", 1).info.version
     rows = list(csv.DictReader(out.with_suffix(".csv").open()))
     assert len(rows) == 8
     assert [(row["deal"], row["seat_a"]) for row in rows[:3]] == [("0", "0"), ("0", "1"), ("1", "0")]
@@ -474,6 +539,12 @@ def test_command_line(tmp_path: Path, run: Path) -> None:
         (["a=bot:greedy", "b=bot:naive", "speed=9"], "Key 'speed' not in 'MatchConfig'; keys are a, b"),
         (["a=bot:greedy", "b=bot:naive", "games"], "expected key=value"),
         (["a=bot:greedy", "b=bot:naive", "games=0"], "games: expected 1 or more, got 0"),
+        (["a=bot:greedy", "b=bot:naive", "games=1e3"], "games: Value '1000.0' of type 'float'"),
+        (["a=bot:greedy", "b=bot:naive", "rules=5"], "rules: expected a preset, or options as in rules.episode=round"),
+        (["a=bot:greedy", "b=bot:naive", "margin=0.1"], "margin: expected none without stop="),
+        (["a=bot:greedy", "b=bot:naive", "max_replays=3"], "max_replays: expected none without replays=DIR"),
+        (["a=bot:greedy", "b=bot:naive", "out=/"], "out: expected the name of a file, got '/, which is a directory'"),
+        (["a=simulator:4,bot=greedy,bot=naive", "b=bot:naive"], "expected every option once, got 'bot=naive'"),
         (["a=bot:greedy", "b=bot:naive", "out=x.md"], "out: expected the name of the json file, .* got 'x.md'"),
         (["a=bot:greedy", "b=bot:naive", "out=t0.5"], "out: expected the name of the json file, .* got 't0.5'"),
         (

@@ -183,6 +183,12 @@ def test_a_circle_of_winners_does_not_fit_on_a_ladder() -> None:
     circle = stats.ladder(["rock", "paper", "scissors"], [[0, 20, 80], [80, 0, 20], [20, 80, 0]], "rock")
     assert circle.freedom == 1
     assert circle.fit < 1e-9
+    assert circle.dispersion == circle.deviance > 10
+    even = stats.ladder(["rock", "paper", "scissors"], [[0, 50, 50], [50, 0, 50], [50, 50, 0]], "rock")
+    assert even.dispersion == 1
+    wide, narrow = (found.difference("paper", "scissors") for found in (circle, even))
+    assert wide.high == pytest.approx(narrow.high * circle.dispersion**0.5, rel=1e-6)
+    assert circle.ratings[1].high == pytest.approx(wide.high, rel=1e-6)
     assert stats.ladder(["a", "b"], [[0, 3], [1, 0]], "a").fit == 1, "nothing is left to explain"
 
 

@@ -20,6 +20,7 @@ import env
 from experiments import head_to_head, interval_coverage, latent_probes
 from muzero import checkpoint, stats, studies
 from muzero.config import SearchConfig
+from muzero.files import own_draft
 from muzero.networks import Network, load_model_config
 from muzero.spec import GameSpec
 
@@ -158,10 +159,10 @@ def test_head_to_head_in_parts(runs: dict[str, Path], tmp_path: Path, capsys: py
 
     (tmp_path / "array" / "parts").mkdir(parents=True)
     (tmp_path / "array" / "parts" / ".what-another-job-is-writing.json").write_text("{")
-    studies._draft(tmp_path / "array" / "parts" / "x.json").write_text("{")
+    own_draft(tmp_path / "array" / "parts" / "x.json").write_text("{")
     for iteration in (4, 2):
         one = run("head_to_head", tmp_path / "array", *pairs, "--iterations", iteration)
-    assert [row["iteration"] for row in one["rows"]] == [2, 4], "with what the other job has left"
+        assert [row["iteration"] for row in one["rows"]] == [iteration], "whatever other jobs have left"
     stamp = parts[0].stat().st_mtime_ns
     merged = run("head_to_head", tmp_path / "array", "--merge")
     assert merged["rows"] == whole["rows"]
@@ -186,6 +187,9 @@ def test_crossover_by_hand() -> None:
     assert up == {"between": [200, 300], "interpolated": 233.3, "upwards": True, "sure": True}
     assert (down["between"], down["upwards"], down["sure"]) == ([300, 400], False, False)
     assert head_to_head.crossover(lines[:2]) == []
+    assert head_to_head.crossover([line(1, 0.4), line(2, 0.5), line(3, 0.4)]) == [], "it came back"
+    (through,) = head_to_head.crossover([line(1, 0.4), line(2, 0.5), line(3, 0.6)])
+    assert through["between"] == [1, 3]
 
 
 def test_parts_that_do_not_belong_together_are_refused(
@@ -193,8 +197,19 @@ def test_parts_that_do_not_belong_together_are_refused(
 ) -> None:
     run("head_to_head", tmp_path, "--a", runs["belief0"], "--b", runs["baseline0"], "--iterations", 4, *ONE)
     arguments = ["--a", runs["belief1"], "--b", runs["baseline1"], "--iterations", 4, "--simulations", 3, *ONE]
-    assert head_to_head.main(["--out", str(tmp_path), "--games", "4", *map(str, arguments)]) == 2
+    assert head_to_head.main(["--out", str(tmp_path), "--games", "4", *map(str, arguments)]) == 0
+    assert head_to_head.main(["--out", str(tmp_path), "--merge"]) == 2
     assert "simulations of the parts: expected the same in all, got '3 and null'" in capsys.readouterr().err
+
+
+def test_a_match_under_two_names_is_refused(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "link").symlink_to(runs["belief0"])
+    for a in (runs["belief0"], tmp_path / "link"):
+        run("head_to_head", tmp_path / "out", "--a", a, "--b", runs["baseline0"], "--iterations", 4, *ONE)
+    assert head_to_head.main(["--out", str(tmp_path / "out"), "--merge"]) == 2
+    assert "expected every match once, got 'the same networks twice'" in capsys.readouterr().err
 
 
 def test_bot_eval(runs: dict[str, Path], tmp_path: Path) -> None:
