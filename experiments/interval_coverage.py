@@ -50,7 +50,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-WIN_RATES = (0.5, 0.55, 0.65, 0.75, 0.9)
+WIN_RATES = (0.5, 0.55, 0.65, 0.75, 0.9, 0.97, 0.99, 0.999)
 TABLES = (4, 8)  # players, besides two
 SLOW = ("sequential",)  # and far from 0.95: a few of the matches will do
 _FEW = 32  # one of so many
