@@ -136,7 +136,7 @@ class Beside:
         threads = config.runtime.threads or cores()
         self._config, self._threads = config, max(1, threads - threads // 2)
         self.generation = self.restarts = 0
-        self._child = self._start()
+        self._child: ProcessPoolExecutor | None = None  # until somebody asks for games
         self._asked: tuple[Any, ...] | None = None
         self._running: Future[Played] | None = None
 
@@ -158,6 +158,7 @@ class Beside:
 
     def _launch(self) -> None:
         assert self._asked is not None
+        self._child = self._child or self._start()
         try:
             self._running = self._child.submit(_play_in_child, *self._asked)
         except BrokenProcessPool:  # it has died since it was last asked
@@ -175,10 +176,9 @@ class Beside:
             except BrokenProcessPool:
                 pass
             _log.warning("the self-play process has died (out of memory?) and is replaced; its games are lost")
+            self.close()
             self.generation += 1
             self.restarts += 1
-            self._child.shutdown()
-            self._child = self._start()
             self._launch()
         raise RuntimeError(f"{_MOST_CHILDREN} self-play processes have died one after the other (out of memory?)")
 
@@ -188,15 +188,16 @@ class Beside:
 
     def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
         """See `Runtime`."""
-        self._child.shutdown()
+        self.close()
         self.generation = _fresh(state, games)
-        self._child = self._start()
 
     def close(self) -> None:
         """See `Runtime`. What is under way is given up."""
-        for process in list((self._child._processes or {}).values()):
-            process.kill()
-        self._child.shutdown(cancel_futures=True)
+        if self._child is not None:
+            for process in list((self._child._processes or {}).values()):
+                process.kill()
+            self._child.shutdown(cancel_futures=True)
+            self._child = None
 
 
 _child: SelfPlay | MixedSelfPlay | None = None  # the worker, in a child process

@@ -148,7 +148,9 @@ def test_a_dead_self_play_process_is_replaced(local: list[Played], monkeypatch: 
     config = a_config(mode="async")
     runtime = Beside(config)
     try:
+        ask(runtime, config)
         for when in ("playing", "idle"):
+            assert runtime._child is not None
             (process,) = runtime._child._processes.values()
             os.kill(process.pid, signal.SIGSTOP if when == "playing" else signal.SIGKILL)
             if when == "idle":
@@ -172,10 +174,12 @@ def test_a_self_play_process_hears_no_signals_from_the_start() -> None:
     config = a_config(mode="async")
     runtime = Beside(config)
     try:
+        runtime.request(orders(4), weights(config), None)
+        assert runtime._child is not None
         (process,) = runtime._child._processes.values()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
             os.kill(process.pid, number)
-        assert len(ask(runtime, config)[0].episodes) >= 4
+        assert len(runtime.gather()[0].episodes) >= 4
         assert runtime.restarts == 0
     finally:
         runtime.close()
