@@ -24,7 +24,7 @@ from muzero.agents import Agent
 from muzero.config import cores, require
 from muzero.evaluate import Games, Keeper, Recorder, paired_games
 from muzero.memory import settle_memory
-from muzero.runtime import die_with
+from muzero.runtime import die_with, join_ray
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)
@@ -217,16 +217,9 @@ class Ray:
         """`count` tasks at a time; 0 for one per core, of the cluster if there is an address."""
         import ray
 
-        self._ray, self._started_here, self.failures = ray, not ray.is_initialized(), 0
+        self._ray, self.failures = ray, 0
         self.tally: Tally | None = None
-        if self._started_here:
-            settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-            if address:
-                settings["address"] = address
-            else:
-                settings |= {"num_cpus": count or cores(), "include_dashboard": False}
-                settings |= {"_node_ip_address": "127.0.0.1"}
-            ray.init(**settings)
+        self._started_here = join_ray("address", address, count or cores())
         there = ray.cluster_resources()  # type: ignore[no-untyped-call]
         self.count = count or max(1, int(there.get("CPU", 1)))
         gpus = there.get("GPU", 0) / self.count

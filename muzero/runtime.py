@@ -285,6 +285,24 @@ class _Actor:
         self.worker.load({name: np.array(array) for name, array in state.items()})
 
 
+def join_ray(key: str, address: str, cpus: int) -> bool:
+    """Connects to a cluster, or without an address starts one of this machine alone; False if there already is a
+    connection. `key` is what the address is called in errors."""
+    import ray
+
+    if ray.is_initialized():
+        return False
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
+    here = {"num_cpus": cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    try:
+        _reach(address)
+        ray.init(**settings, **({"address": address} if address else here))
+    except OSError as error:  # of which ConnectionError is one
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"{key}: expected a Ray cluster that can be reached, got {address!r} ({reason})") from None
+    return True
+
+
 def _reach(address: str) -> None:
     """Raises OSError if nobody answers at host:port, for which Ray would wait for good."""
     host, colon, port = address.rpartition("://")[2].rpartition(":")
@@ -300,22 +318,8 @@ class RayRuntime:
 
         self.config, self.ray = config, ray
         r = config.runtime
-        self._started_here = not ray.is_initialized()
-        if self._started_here:
-            settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-            if r.address:
-                settings["address"] = r.address
-            else:
-                count = max(cores(), int(np.ceil(r.workers * r.worker_cpus)))
-                settings |= {"num_cpus": count, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            try:
-                _reach(r.address)
-                ray.init(**settings)
-            except OSError as error:  # of which ConnectionError is one
-                reason = str(error).strip().splitlines()[0]
-                raise ValueError(
-                    f"runtime.address: expected a Ray cluster that can be reached, got {r.address!r} ({reason})"
-                ) from None
+        cpus = max(cores(), int(np.ceil(r.workers * r.worker_cpus)))
+        self._started_here = join_ray("runtime.address", r.address, cpus)
         try:
             self._check_room()
         except ValueError:
