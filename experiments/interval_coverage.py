@@ -45,7 +45,7 @@ EQUAL = "greedy(epsilon=0.05)"  # some of its decisions are random, so that copi
 METHODS: dict[str, Method] = {
     "wilson": lambda games, _: _wilson(float(games.sum()), len(games)),
     "clopper_pearson": lambda games, _: _clopper_pearson(float(games.sum()), len(games)),
-    "paired_bootstrap": lambda games, per_deal: stats.paired_bootstrap(games, resamples=2000, per_deal=per_deal),
+    "paired_bootstrap": lambda games, per_deal: stats.win_rate_of_deals(games, per_deal, resamples=2000),
     "sequential": lambda games, per_deal: _sequential(games, per_deal),
 }
 

@@ -270,12 +270,14 @@ def _accelerated(
     return moved
 
 
-def win_rate_of_deals(points: ArrayLike, per_deal: int = 2, confidence: float = 0.95) -> Interval:
+def win_rate_of_deals(
+    points: ArrayLike, per_deal: int = 2, confidence: float = 0.95, resamples: int = 10_000
+) -> Interval:
     """Win rate and its interval with the deal as the unit, `points` being 0 to 1 per game.
 
     The bootstrap's; where all deals are equal, of which a resample learns nothing, Wilson's of as many games as deals.
     """
-    found = paired_bootstrap(points, confidence, per_deal=per_deal)
+    found = paired_bootstrap(points, confidence, resamples, per_deal=per_deal)
     if found.low < found.high:
         return found
     deals = deals_of(points, per_deal)

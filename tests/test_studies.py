@@ -373,13 +373,22 @@ def test_interval_coverage(tmp_path: Path) -> None:
     options = ["--matches", 200, "--deals", 200, "--evaluations", 5, "--evaluation-games", 20]
     found = run("interval_coverage", tmp_path, *options, "--games", 100)
     for row in found["coverage"]:
-        least = 0.88 if row["games"].endswith(("matches", "draws", "drawn")) else 0.8  # at large tables few deals
+        usual = row["games"].endswith(("matches", "draws", "drawn")) and row["truth"] < 0.95
+        least = 0.88 if usual else 0.8  # at large tables few deals, in lopsided matches few losses
         for name, measured in row["intervals"].items():
             assert least < measured["coverage"] <= 1, (row["games"], name)
     assert found["sample_sizes"][3] == {"rate": 0.55, "per_arm": 1562, "total": 3124, "match": 783}
     assert sum(found["equal_agents"]["inside"].values()) >= 6
     assert {row["episode"] for row in found["variance_reduction"]} == {"match", "round"}
     assert interval_coverage.EQUAL in (tmp_path / "interval_coverage.md").read_text()
+
+
+@pytest.mark.slow
+def test_equal_agents_are_found_equal() -> None:
+    """In at least 93 of 100 evaluations of 400 games."""
+    found = interval_coverage.equal_agents(100, 400, seed=0)
+    assert found["inside"]["wilson"] >= 93
+    assert found["inside"]["paired_bootstrap"] >= 93
 
 
 def test_a_script_runs_from_anywhere(tmp_path: Path) -> None:
