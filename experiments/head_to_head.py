@@ -61,7 +61,7 @@ def combine(rows: Sequence[Row]) -> Row:
     for key in ("kinds", "simulations", "players", "seed", "games"):
         kinds = sorted({json.dumps(row[key]) for row in rows})
         require(len(kinds) == 1, f"{key} of the parts", "the same in all", " and ".join(kinds))
-    matches = [(row["weights_a"], row["weights_b"], row["iteration"]) for row in rows]
+    matches = [(row.get("weights_a", row["a"]), row.get("weights_b", row["b"]), row["iteration"]) for row in rows]
     for row, match in zip(rows, matches, strict=True):
         require(matches.count(match) == 1, f"{row['a']} - {row['b']}", "every match once", "the same networks twice")
     by_iteration: dict[int, list[Row]] = {}

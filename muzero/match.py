@@ -404,7 +404,8 @@ class Progressing:
     def _forget_under_way(self, before: int | None) -> None:
         assert self.path is not None
         for old in self.path.parent.glob(self._under_way("*").name):
-            if before is None or int(old.stem.rpartition("-")[2]) < before:
+            first = old.stem.rpartition("-")[2]
+            if before is None or (first.isdigit() and int(first) < before):
                 old.unlink(missing_ok=True)
 
 

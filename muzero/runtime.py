@@ -141,7 +141,7 @@ class Beside:
         self._running: Future[Played] | None = None
 
     def _start(self) -> ProcessPoolExecutor:
-        given = (self._config, self._threads, self.generation * _GENERATION)
+        given = (os.getpid(), self._config, self._threads, self.generation * _GENERATION)
         child = ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_child, initargs=given)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # inherited, until it can ignore them itself
         try:
@@ -167,7 +167,8 @@ class Beside:
     def gather(self) -> list[Played]:
         """See `Runtime`."""
         assert self._asked is not None, "nothing has been requested"
-        for _ in range(_MOST_CHILDREN):
+        deaths = 0
+        while True:
             try:
                 if self._running is not None:
                     played = self._running.result()
@@ -175,12 +176,14 @@ class Beside:
                     return [played]
             except BrokenProcessPool:
                 pass
-            _log.warning("the self-play process has died (out of memory?) and is replaced; its games are lost")
             self.close()
+            deaths += 1
+            if deaths == _MOST_CHILDREN:
+                raise RuntimeError(f"{deaths} self-play processes have died one after the other (out of memory?)")
+            _log.warning("the self-play process has died (out of memory?) and is replaced; its games are lost")
             self.generation += 1
             self.restarts += 1
             self._launch()
-        raise RuntimeError(f"{_MOST_CHILDREN} self-play processes have died one after the other (out of memory?)")
 
     def state(self) -> dict[str, NDArray[Any]]:
         """See `Runtime`. Games are always under way: they are not saved."""
@@ -203,12 +206,12 @@ class Beside:
 _child: SelfPlay | MixedSelfPlay | None = None  # the worker, in a child process
 
 
-def _start_child(config: Config, threads: int, first_game: int) -> None:
+def _start_child(parent: int, config: Config, threads: int, first_game: int) -> None:
     global _child
     for number in _STOPPING:
         signal.signal(number, signal.SIG_IGN)
     settle_memory()
-    die_with(os.getppid())
+    die_with(parent)
     torch.set_num_threads(threads if config.search.workers == 1 else 1)
     _child = make_worker(config, device=str(pick_device(config.runtime.device)))
     _child.begin_at(first_game)
@@ -298,7 +301,9 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
         _reach(address)
         ray.init(**settings, **({"address": address} if address else here))
     except OSError as error:  # of which ConnectionError is one
-        reason = str(error).strip().splitlines()[0]
+        if not address:
+            raise
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{key}: expected a Ray cluster that can be reached, got {address!r} ({reason})") from None
     return True
 
@@ -328,6 +333,7 @@ class RayRuntime:
         self._make = ray.remote(
             num_cpus=r.worker_cpus, num_gpus=r.worker_gpus, max_restarts=0, scheduling_strategy="SPREAD"
         )(_Actor)
+        self._deadly = ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError
         self.generation = [0] * r.workers
         self.restarts = 0
         self._deaths = 0  # since the last result,
@@ -383,7 +389,7 @@ class RayRuntime:
                     self._deaths, self._landed_at, self._landed = 0, time.monotonic(), True
                 except self.ray.exceptions.ObjectLostError:  # with the node that kept it
                     order[order.index(result)] = self._launch(index, asked)
-                except (self.ray.exceptions.RayActorError, self.ray.exceptions.OutOfMemoryError) as error:
+                except self._deadly as error:
                     if getattr(error, "actor_init_failed", False):  # it would fail again
                         raise RuntimeError(f"self-play actor {index} cannot start: {error}") from None
                     if actor is self.actors[index]:  # and not replaced already, for another of its results
@@ -418,7 +424,7 @@ class RayRuntime:
             return {}
         try:
             return _pack(self.ray.get([actor.state.remote() for actor in self.actors]), self.generation)
-        except (self.ray.exceptions.RayActorError, self.ray.exceptions.ObjectLostError):
+        except (*self._deadly, self.ray.exceptions.ObjectLostError):
             return {}
 
     def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:

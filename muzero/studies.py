@@ -170,6 +170,9 @@ def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> l
         if all(known.get(key) == value for key, value in wanted.items()):
             rows[meeting.name] = known
             continue
+        differing = [key for key, value in wanted.items() if known and known.get(key) != value]
+        if differing:
+            print(f"{path}: played again, what is there has another {', '.join(differing)}", file=sys.stderr)
         config = MatchConfig(a=meeting.a, b=meeting.b, players=meeting.players, games=games, seed=options.seed)
         config.batch, config.out = options.batch, str(path)
         configs[meeting.name] = settled(config)
