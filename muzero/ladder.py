@@ -38,6 +38,7 @@ from muzero.match import MatchConfig
 from muzero.series import play_all
 
 Row = dict[str, Any]
+_SHARED = ("game", "version", "rules")  # by all pairings
 
 HELP = {
     "agents": "two or more, in brackets, with commas between them",
@@ -234,7 +235,8 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command: str) -> 
         "anchor": found.anchor,
         "separated": found.separated,
         "ratings": ratings,
-        "pairings": rows,
+        **{key: rows[0].get(key) for key in _SHARED},
+        "pairings": [{key: value for key, value in row.items() if key not in _SHARED} for row in rows],
         "names": found.names,
         "covariance": found.covariance.tolist(),
         "deviance": found.deviance,
