@@ -27,8 +27,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 import env
 from muzero import match, players, stats
@@ -70,15 +68,7 @@ class LadderConfig:
 
 def read_arguments(arguments: Sequence[str]) -> LadderConfig:
     """A checked configuration from key=value arguments."""
-    for argument in arguments:
-        require("=" in argument, f"argument {argument!r}", f"key=value with one of {', '.join(HELP)}", argument)
-    try:
-        given = OmegaConf.from_dotlist(list(arguments))
-        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(LadderConfig), given))
-    except OmegaConfBaseException as error:
-        raise match.bad_argument(error, HELP) from None
-    assert isinstance(config, LadderConfig)
-    match.require_rules(config.rules)
+    config, _ = match.merged(LadderConfig, arguments, HELP)
     out = Path(config.out)
     require(not out.exists() or out.is_dir(), "out", "a directory, or nothing yet", f"{config.out}, which is a file")
     require(config.games >= 1, "games", "1 or more", config.games)

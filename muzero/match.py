@@ -17,11 +17,11 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -36,6 +36,7 @@ from muzero.crew import RUNTIMES, Crew, Piece, Tally, make_crew, only_bots
 from muzero.evaluate import Games, Keeper, Recorder, first_games, joined
 from muzero.files import save_whole, write_whole
 
+T = TypeVar("T")
 _LOOKS = 8  # with stop=: at the results, at least
 _BOT_BATCH = 1 << 13  # games of hand-written players at a time: about a second
 
@@ -100,15 +101,7 @@ class MatchConfig:
 
 def read_arguments(arguments: list[str]) -> MatchConfig:
     """A checked configuration from key=value arguments."""
-    for argument in arguments:
-        require("=" in argument, f"argument {argument!r}", f"key=value with one of {', '.join(HELP)}", argument)
-    try:
-        given = OmegaConf.from_dotlist(arguments)
-        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(MatchConfig), given))
-    except OmegaConfBaseException as error:
-        raise bad_argument(error, HELP) from None
-    assert isinstance(config, MatchConfig)
-    require_rules(config.rules)
+    config, given = merged(MatchConfig, arguments, HELP)
     require(bool(config.a) and bool(config.b), "a and b", "two agents", (config.a, config.b))
     require(config.games >= 1, "games", "1 or more", config.games)
     plain = Path(config.out).suffix in ("", ".json")  # x.1 and x.2 would share what stands beside them
@@ -130,16 +123,20 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     return settled(config)
 
 
-def bad_argument(error: OmegaConfBaseException, keys: Mapping[str, str]) -> ValueError:
-    """What to say of arguments that cannot be merged."""
-    what = str(error).splitlines()[0]
-    key = getattr(error, "full_key", None)
-    return ValueError(f"{f'{key}: ' if key and key in keys else ''}{what}; keys are {', '.join(keys)}")
-
-
-def require_rules(rules: Any) -> None:
-    """Refuses what is neither the name of a preset nor options."""
-    require(isinstance(rules, str | Mapping), "rules", "a preset, or options as in rules.episode=round", rules)
+def merged(kind: type[T], arguments: Sequence[str], keys: Mapping[str, str]) -> tuple[T, set[str]]:
+    """A configuration, of a kind that has `rules`, from key=value arguments, and the keys that were given."""
+    for argument in arguments:
+        require("=" in argument, f"argument {argument!r}", f"key=value with one of {', '.join(keys)}", argument)
+    try:
+        given = OmegaConf.from_dotlist(list(arguments))
+        config: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), given))
+    except OmegaConfBaseException as error:
+        key = getattr(error, "full_key", None)
+        where = f"{key}: " if key in keys else ""
+        raise ValueError(f"{where}{str(error).splitlines()[0]}; keys are {', '.join(keys)}") from None
+    good = isinstance(config.rules, str | Mapping)
+    require(good, "rules", "a preset, or options as in rules.episode=round", config.rules)
+    return config, {str(key) for key in given}
 
 
 def _make_directory(name: str, place: Path) -> None:
