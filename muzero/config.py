@@ -446,7 +446,7 @@ class RuntimeConfig:
     Attributes:
       kind: "local", on this machine; "ray", in actors.
       device: of the learner: "auto" (cuda if there is one), "cpu", "cuda", "cuda:0", ...
-      threads: of torch in this process; 0 for all cores.
+      threads: of torch, 0 for all cores; local and async: the learner has half of them, self-play's process the rest.
       workers: ray: actors.
       worker_cpus, worker_gpus: ray: of each actor.
       worker_threads: ray: of torch in each actor.

@@ -44,7 +44,8 @@ HELP = {
     "anchor": "the agent whose Elo is 0; by default the first",
     "prior": "drawn games added to every pairing, which keep ratings finite",
     "out": "directory for ladder.json, .csv (a row per pairing), .md, .png, and games/ (every game)",
-    **{key: match.HELP[key] for key in ("game", "rules", "seed", "batch", "workers", "runtime", "address")},
+    **{key: match.HELP[key] for key in ("game", "rules", "seed", "batch", "runtime", "address")},
+    "workers": "processes that share the games (threads if all agents are bots); 0 for one per core",
 }
 
 

@@ -11,8 +11,9 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
 
     checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=native|off|on|any
                 bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
-                (by default, native for slots networks on a CPU; from 100 simulations on, others are compiled by torch,
-                which takes a quarter of a minute, and all are in bfloat16 if the processor has it)
+                (by default, native for slots networks, of sizes that 16 divides, on a CPU; from 100 simulations on,
+                others are compiled by torch, which takes a quarter of a minute, and all are in bfloat16 if the
+                processor has it)
     policy      iteration=N  temperature=T  ablation=...
     simulator   bot=NAME (plays the worlds out; by default as in python -m env.play)  network=PATH (judges them instead)
 """

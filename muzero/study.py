@@ -38,14 +38,14 @@ HELP = {
     "preset": "of python -m muzero.train",
     "variants": "the first is what the others are compared with",
     "seeds": "every variant is trained with each",
-    "iterations": "checkpoints to compare; by default half-way and the last",
+    "iterations": "checkpoints to compare; by default half-way and the last, with preset=paper the published tables'",
     "games": "of two runs at a checkpoint",
     "bot_games": "per run, checkpoint and bot",
     "ablation_games": "per run and ablation",
     "probe_games": "per run; 0 for no probes (experiments/latent_probes.py says of which game)",
     "overrides": "further settings of python -m muzero.train, such as overrides=[model=small,learner.lr=1e-3]; they "
     "come after those that a preset needs for a study",
-    "workers": "processes of an evaluation; 0 for one per core of the machine",
+    "workers": "processes of an evaluation; 0 for one per core that the job has",
     "at_once": "jobs at the same time with submit=local",
 }
 
