@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from muzero import stats
 from muzero.agents import Bot, Searcher, Situation
 from muzero.config import Config
 from muzero.evaluate import Games, against_each
 from muzero.networks import Network
 
 _EVERY = 8  # of so many decisions the winner head judges one
-BINS = 10
 
 
 class WinnerCheck:
@@ -40,15 +40,17 @@ class WinnerCheck:
 
     def report(self, won: NDArray[np.float64]) -> dict[str, Any]:
         """won [N] shares of the win by row."""
-        chance, outcome = np.concatenate(self.chances), won[np.concatenate(self.rows)]
-        place = np.minimum((chance * BINS).astype(int), BINS - 1)
-        count = np.bincount(place, minlength=BINS)
-        full = count > 0
-        mean = [np.bincount(place, numbers, BINS)[full] / count[full] for numbers in (chance, outcome)]
+        chance = np.concatenate(self.chances).astype(np.float64).round(6)  # the digits that single precision has
+        outcome = won[np.concatenate(self.rows)]
+        score, bins = stats.brier(chance, outcome), stats.reliability_curve(chance, outcome).bins
         return {
-            "brier": float(np.mean((chance - outcome) ** 2)),
-            "brier_of_the_mean": float(outcome.var()),
-            "reliability": {"predicted": mean[0].tolist(), "won": mean[1].tolist(), "count": count[full].tolist()},
+            "brier": score.score,
+            "brier_of_the_mean": score.reference,
+            "reliability": {
+                "predicted": [part.predicted for part in bins],
+                "won": [part.observed.estimate for part in bins],
+                "count": [part.count for part in bins],
+            },
         }
 
 

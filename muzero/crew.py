@@ -24,7 +24,7 @@ from muzero.agents import Agent
 from muzero.config import cores, require
 from muzero.evaluate import Games, Keeper, Recorder, paired_games
 from muzero.memory import settle_memory
-from muzero.runtime import die_with, join_ray
+from muzero.runtime import die_with, first_line, join_ray
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)
@@ -246,12 +246,12 @@ class Ray:
 
     def _again(self, piece: Piece, error: Exception) -> Games:
         deals = f"deals {piece.first} to {piece.first + piece.deals - 1}"
-        _log.warning("a task that played games has died; %s are played again: %s", deals, _first_line(error))
+        _log.warning("a task that played games has died; %s are played again: %s", deals, first_line(error))
         self.failures += piece.deals * piece.players
         try:
             games: Games = self._ray.get(self._play.remote(piece))
         except _deaths(self._ray) as again:
-            raise RuntimeError(f"a task that played {deals} has died, twice: {_first_line(again)}") from None
+            raise RuntimeError(f"a task that played {deals} has died, twice: {first_line(again)}") from None
         return games
 
     def close(self) -> None:
@@ -264,10 +264,6 @@ def _deaths(ray: Any) -> tuple[type[Exception], ...]:
     """What Ray raises when a task is lost, and not its own error."""
     errors = ray.exceptions
     return errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError, errors.OutOfMemoryError
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def only_bots(*agents: str) -> bool:

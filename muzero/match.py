@@ -413,15 +413,15 @@ def play_match(config: MatchConfig, quiet: bool = False, crew: Crew | None = Non
       quiet: show no progress.
       crew: who plays; by default whoever the configuration asks for.
     """
-    own = crew is None
+    own, store = crew is None, Progressing(config)
     crew = crew or make_crew([config.a, config.b], config.workers, config.runtime, config.address)
     try:
-        result = _play_match(config, quiet, crew)
+        result = _play_match(config, store, quiet, crew)
     finally:
         if own:
             crew.close()
     if config.stop and own:
-        Progressing(config).finish()
+        store.finish()
     return result
 
 
@@ -446,9 +446,8 @@ def _followed(tally: Tally, games: float, points: float, show: Callable[[float, 
         thread.join()
 
 
-def _play_match(config: MatchConfig, quiet: bool, crew: Crew) -> tuple[dict[str, Any], Games]:
+def _play_match(config: MatchConfig, store: Progressing, quiet: bool, crew: Crew) -> tuple[dict[str, Any], Games]:
     started, failed = time.perf_counter(), crew.failures
-    store = Progressing(config)
     if store.path is not None:
         store.path.parent.mkdir(parents=True, exist_ok=True)
     parts, total = store.load(config.deals), config.deals * config.players

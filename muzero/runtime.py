@@ -303,9 +303,14 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
     except OSError as error:  # of which ConnectionError is one
         if not address:
             raise
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         raise ValueError(f"{key}: expected a Ray cluster that can be reached, got {address!r} ({reason})") from None
     return True
+
+
+def first_line(error: Exception) -> str:
+    """Of what an error says: Ray's go on for pages."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _reach(address: str) -> None:
@@ -407,7 +412,7 @@ class RayRuntime:
     def _note_death(self, index: int, error: Exception) -> None:
         """Says so; an error if actors only ever die."""
         self._deaths += 1
-        what = str(error).strip().splitlines()[0]
+        what = first_line(error)
         _log.warning("self-play actor %d died and is replaced: %s", index, what)
         if self._deaths > _MOST_DEATHS and time.monotonic() - self._landed_at > _MOST_SECONDS:
             raise RuntimeError(f"{self._deaths} self-play actors have died one after the other; the last: {what}")

@@ -442,30 +442,26 @@ def make_replay(config: Config, spec: GameSpec, frame: str) -> Replay:
     """The replay for a number of players, with its share of the memory."""
     c = config.at_tables_for(spec.num_players)
     try:
-        return _make_replay(c, spec, frame)
+        return Replay(
+            num_players=spec.num_players,
+            width=spec.width,
+            num_actions=spec.num_actions,
+            num_phases=len(spec.phase_table.possible),
+            budget_bytes=int(c.replay.megabytes * 2**20),
+            unroll=c.learner.unroll,
+            steps=c.learner.td_steps,
+            discount=c.search.discount,
+            frame=frame,
+            window=c.replay.window,
+            least=c.replay.least,
+            stratify=c.replay.stratify,
+            alpha=c.replay.alpha,
+            beta=c.replay.beta,
+        )
     except MemoryError:
         raise ValueError(
             f"replay.megabytes: expected what this machine has room for, got {config.replay.megabytes:g}"
         ) from None
-
-
-def _make_replay(c: Config, spec: GameSpec, frame: str) -> Replay:
-    return Replay(
-        num_players=spec.num_players,
-        width=spec.width,
-        num_actions=spec.num_actions,
-        num_phases=len(spec.phase_table.possible),
-        budget_bytes=int(c.replay.megabytes * 2**20),
-        unroll=c.learner.unroll,
-        steps=c.learner.td_steps,
-        discount=c.search.discount,
-        frame=frame,
-        window=c.replay.window,
-        least=c.replay.least,
-        stratify=c.replay.stratify,
-        alpha=c.replay.alpha,
-        beta=c.replay.beta,
-    )
 
 
 def _terminal(display: str) -> bool | None:
