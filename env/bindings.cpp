@@ -312,9 +312,9 @@ NB_MODULE(_native, m) {
           },
           "to"_a, "rows"_a)
       .def(
-          "moments",
+          "decision_keys",
           [](PyEnv& e, uint64_t seed, const Array& out) {
-            e.take()->moments(seed, data_of<uint64_t>(out, "out", {e.batch()}));
+            e.take()->decision_keys(seed, data_of<uint64_t>(out, "out", {e.batch()}));
           },
           "seed"_a, "out"_a)
       .def(

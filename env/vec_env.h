@@ -86,7 +86,7 @@ class AnyVecEnv {
   virtual void unseen_counts(const int8_t* seats, int16_t* out) = 0;
   virtual void determinize(const int8_t* seats, const uint64_t* seeds) = 0;
   virtual void relabel(const int8_t* to, int64_t rows, int16_t* observations) const = 0;
-  virtual void moments(uint64_t seed, uint64_t* out) const = 0;
+  virtual void decision_keys(uint64_t seed, uint64_t* out) const = 0;
   virtual std::string save(int table) const = 0;
   virtual void load(int table, const std::string& blob) = 0;
   virtual void copy_tables(const AnyVecEnv& source, const std::vector<int>& rows) = 0;
@@ -206,7 +206,7 @@ class VecEnv final : public AnyVecEnv {
   }
 
   // Names the moment that each game is in.
-  void moments(uint64_t seed, uint64_t* out) const override {
+  void decision_keys(uint64_t seed, uint64_t* out) const override {
     for (int i = 0; i < batch(); ++i) out[i] = make_key({seed, table(i).rng.key, table(i).decisions});
   }
 

@@ -285,10 +285,10 @@ class VecEnv:
         self._native.relabel(np.ascontiguousarray(to), out)
         return out
 
-    def moments(self, seed: int = 0) -> NDArray[np.uint64]:
+    def decision_keys(self, seed: int = 0) -> NDArray[np.uint64]:
         """Numbers that name the moment each game is in, [B]: keys for the randomness of whoever acts there."""
         out = np.empty(self.num_envs, np.uint64)
-        self._native.moments(_require_seed(seed), out)
+        self._native.decision_keys(_require_seed(seed), out)
         return out
 
     def sample_actions(self, seed: int, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:

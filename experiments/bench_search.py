@@ -78,7 +78,7 @@ def measure(network: Network, config: SearchConfig, batch: int, at_least: float)
     """One row of the table. The bare network is run as the search runs it: by as many lanes, on as large parts."""
     tables = situations(network.spec.game, network.num_players, batch)
     planner = Planner(network, replace(config, skip_forced=False), batch)
-    keys = tables.moments()
+    keys = tables.decision_keys()
 
     def search() -> None:
         planner.plan(tables.obs, tables.legal, tables.phase, keys)

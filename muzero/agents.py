@@ -51,7 +51,7 @@ class Situation:
             tables.legal[rows],
             tables.to_play[rows],
             tables.phase[rows],
-            tables.moments(seed)[rows],
+            tables.decision_keys(seed)[rows],
             tables,
             rows,
         )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import env
-from env.replay import Replay, ReplayError
+from env.game_record import GameRecord, GameRecordError
 from muzero import stats
 from muzero.agents import Agent, Bot, Random, Situation
 from muzero.files import save_whole
@@ -90,8 +90,8 @@ class Recorder:
     def has(self, deal: int, seat: int, seed: int, rules: dict[str, Any]) -> bool:
         """Whether the file is there, and of these games, not of others that were written to the same directory."""
         try:
-            kept = Replay.read(self.path(deal, seat))
-        except (OSError, ReplayError):
+            kept = GameRecord.read(self.path(deal, seat))
+        except (OSError, GameRecordError):
             return False
         who = [self.a if place == seat else self.b for place in range(len(kept.agents))]
         return (kept.seed, kept.deal, kept.agents, kept.rules) == (seed, deal, who, rules)
@@ -101,7 +101,7 @@ class Recorder:
         for row in np.flatnonzero(deals < self.deals).tolist():
             who = [self.a if seat == seats[row] else self.b for seat in range(tables.num_players)]
             made = [int(step[row]) for step in actions if step[row] != env.SKIP]
-            replay = Replay.of(tables, row, seed=tables.seed, deal=deals[row], agents=who, actions=made)
+            replay = GameRecord.of(tables, row, seed=tables.seed, deal=deals[row], agents=who, actions=made)
             replay.save(self.path(int(deals[row]), int(seats[row])))
 
 

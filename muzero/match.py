@@ -55,7 +55,7 @@ HELP = {
     "stop": "stop early once a sequential test is sure at this error rate, such as 0.05; 0 never stops",
     "margin": "with stop: win rates this close to the fair share count as equal",
     "out": "write FILE (json), and beside it .csv (every game) and .md; also what a repeated command resumes from",
-    "replays": "write games to DIR as replays, which python -m env.replay prints and verifies",
+    "replays": "write games to DIR as replays, which python -m env.game_record prints and verifies",
     "max_replays": "with replays: how many, from the first deal on",
 }
 

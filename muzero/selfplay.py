@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import env
-from env.replay import Replay
+from env.game_record import GameRecord
 from muzero.config import Config, require
 from muzero.memory import give_back_memory, resident_megabytes
 from muzero.networks import Network
@@ -80,7 +80,7 @@ class Played:
     env_seconds: float = 0.0
     clock: Clock = field(default_factory=Clock)
     megabytes: float = 0.0
-    replays: list[Replay] = field(default_factory=list)
+    replays: list[GameRecord] = field(default_factory=list)
 
 
 class Record:
@@ -259,7 +259,7 @@ class SelfPlay:
         rows = np.arange(B)
         self.owner[self.record.time - self.record.begun >= self.handover] = SELF
         owner = self.owner[rows, tables.to_play]
-        keys = tables.moments(self.config.seed + 1)
+        keys = tables.decision_keys(self.config.seed + 1)
         actions = np.full(B, env.SKIP, np.int64)
         policy = np.zeros((B, A), np.float32)
         values, raw_values = np.full((2, B, P), np.nan, np.float32)
@@ -326,14 +326,14 @@ class SelfPlay:
             if len(played.replays) < most:
                 played.replays.append(self._replay(row, episode))
 
-    def _replay(self, row: int, episode: Episode) -> Replay:
+    def _replay(self, row: int, episode: Episode) -> GameRecord:
         names = {SELF: "network", RIVAL: "past network"}
         if self.kind[row] == BOTS:
             names[SELF] = "bot, then network"
         who = [names[o] if o < 0 else f"bot:{self.config.game.bots[o]}" for o in self.owner[row].tolist()]
         moves = episode.action.tolist()
         seed, deal = deal_seed(self.config), int(self.deals[row])
-        return Replay.of(self.tables, row, seed=seed, deal=deal, agents=who, actions=moves)
+        return GameRecord.of(self.tables, row, seed=seed, deal=deal, agents=who, actions=moves)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything of a worker but its weights, for a checkpoint."""

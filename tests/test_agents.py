@@ -83,12 +83,12 @@ def test_the_simulator_knows_no_more_than_its_seat(judge: str) -> None:
     tables = env.make("skyjo", 40, 2, seed=1)
     tables.random_steps(11)
     agent = Simulator(48, "threshold", network(2) if judge == "network" else None)
-    seats, keys = tables.to_play.copy(), tables.moments()
+    seats, keys = tables.to_play.copy(), tables.decision_keys()
     chosen = agent.act(Situation.at(tables))
     changed = 0
     for seed in range(3):
         tables.determinize(seats, seed)
-        assert (tables.moments() != keys).all()
+        assert (tables.decision_keys() != keys).all()
         changed += (agent.act(Situation.at(tables)) != chosen).sum()
     assert changed < 0.5 * 3 * 40  # other samples of the same belief: some choices differ, by chance
 

@@ -22,7 +22,7 @@ import pytest
 import torch
 
 import env
-from env.replay import Replay, verify
+from env.game_record import GameRecord, verify
 from muzero import _native, checkpoint, players, stats
 from muzero.agents import Bot, Policy, Random, Searcher, Simulator, Situation
 from muzero.config import SearchConfig
@@ -428,7 +428,7 @@ def test_replays_are_of_the_games_that_were_played(tmp_path: Path) -> None:
     files = sorted((tmp_path / "games").iterdir())
     assert [path.name for path in files] == [f"{deal:06d}-seat{seat}.json" for deal in range(3) for seat in (0, 1)]
     for row, path in enumerate(files):
-        replay = Replay.read(path)
+        replay = GameRecord.read(path)
         verify(replay)
         assert replay.agents[games.seats[row]] == BOTS.a
         assert replay.scores == games.scores[row].tolist()
@@ -445,8 +445,8 @@ def test_replays_are_of_the_games_that_were_played(tmp_path: Path) -> None:
     other = replace(config, b="bot:greedy", seed=5, out=str(tmp_path / "other.json"))
     play_match(replace(other, replays=""), quiet=True)
     play_match(other, quiet=True)
-    assert Replay.read(files[3]).agents == ["bot:greedy", "bot:greedy"], "not those of another match"
-    assert Replay.read(files[3]).seed == 5
+    assert GameRecord.read(files[3]).agents == ["bot:greedy", "bot:greedy"], "not those of another match"
+    assert GameRecord.read(files[3]).seed == 5
 
 
 def test_a_runs_newest_checkpoint_is_named(run: Path) -> None:

@@ -34,7 +34,7 @@ def tables(players: int = 3, steps: int = 30) -> env.VecEnv:
 
 
 def plan(planner: Planner, t: env.VecEnv, rows: slice = slice(None), temperature: float = 1.0) -> Plan:
-    return planner.plan(t.obs[rows], t.legal[rows], t.phase[rows], t.moments(7)[rows], temperature)
+    return planner.plan(t.obs[rows], t.legal[rows], t.phase[rows], t.decision_keys(7)[rows], temperature)
 
 
 @settings
@@ -80,10 +80,10 @@ def test_same_seed_same_bytes_and_no_influence_between_rows(algorithm: str, back
     assert all((getattr(first, f) == getattr(plan(again, t), f)).all() for f in Plan.__dataclass_fields__)
     changed = t.obs.copy()
     changed[5] = t.obs[6]
-    other = again.plan(changed, t.legal, t.phase, t.moments(7))
+    other = again.plan(changed, t.legal, t.phase, t.decision_keys(7))
     keep = np.arange(B) != 5
     assert all((getattr(first, f)[keep] == getattr(other, f)[keep]).all() for f in Plan.__dataclass_fields__)
-    keys = t.moments(7)
+    keys = t.decision_keys(7)
     keys[5] += np.uint64(1)
     noisy = again.plan(t.obs, t.legal, t.phase, keys)
     assert (noisy.policy[keep] == first.policy[keep]).all()
@@ -136,13 +136,13 @@ def test_forced_moves_are_not_searched() -> None:
     network = make()
     for skip in (True, False):
         planner = Planner(network, SearchConfig(simulations=8, skip_forced=skip), B)
-        found = planner.plan(t.obs, legal, t.phase, t.moments(1))
+        found = planner.plan(t.obs, legal, t.phase, t.decision_keys(1))
         assert (found.actions[:4] == 5).all()
         assert (found.policy[:4, 5] == 1).all()
         assert (found.visits[:4].sum(1) == (0 if skip else 8)).all()
         assert planner.clock.simulations == 8 * ((legal.sum(1) > 1).sum() if skip else B)
         assert np.isfinite(found.values).all()
-    only = planner.plan(t.obs[:4], legal[:4], t.phase[:4], t.moments(1)[:4])
+    only = planner.plan(t.obs[:4], legal[:4], t.phase[:4], t.decision_keys(1)[:4])
     assert (only.actions == 5).all()
 
 
@@ -175,7 +175,7 @@ def test_greedy_uses_no_noise() -> None:
     for algorithm in ("gumbel", "puct"):
         config = SearchConfig(algorithm=algorithm, simulations=16)
         greedy, noisy = Planner(network, config, B, greedy=True), Planner(network, config, B)
-        keys = [t.moments(seed) for seed in (1, 2)]
+        keys = [t.decision_keys(seed) for seed in (1, 2)]
         same = [greedy.plan(t.obs, t.legal, t.phase, k).actions for k in keys]
         other = [noisy.plan(t.obs, t.legal, t.phase, k).actions for k in keys]
         assert (same[0] == same[1]).all()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import env
-from env.replay import verify
+from env.game_record import verify
 from muzero.config import Config, GameConfig, LearnerConfig, SearchConfig, SelfPlayConfig
 from muzero.networks import Network, load_model_config
 from muzero.opponents import BOTS, RIVAL, SELF, Mixture

@@ -214,7 +214,7 @@ def tables(game: str = "skyjo", players: int = 3) -> env.VecEnv:
 
 
 def plan(planner: Planner, t: env.VecEnv, rows: slice = slice(None)) -> Plan:
-    return planner.plan(t.obs[rows], t.legal[rows], t.phase[rows], t.moments(7)[rows])
+    return planner.plan(t.obs[rows], t.legal[rows], t.phase[rows], t.decision_keys(7)[rows])
 
 
 @pytest.mark.parametrize("backup", ["maxn", "ego"])

@@ -23,7 +23,7 @@ import pytest
 from hydra import compose, initialize_config_module
 
 import env
-from env.replay import Replay, verify
+from env.game_record import GameRecord, verify
 from muzero import checkpoint, metrics, train
 from muzero.config import cores
 from muzero.learner import Learner
@@ -281,7 +281,7 @@ def test_self_played_games_are_kept_if_wanted(reference: Path, tmp_path: Path) -
     files = sorted((path / "replays").iterdir())
     assert files[0].name == "000001-0.json"
     for file in files:
-        verify(Replay.read(file))
+        verify(GameRecord.read(file))
 
 
 def test_a_finished_run_has_nothing_to_do(reference: Path) -> None:

@@ -1,4 +1,4 @@
-"""env.replay: games as files that can be dealt and played again, and errors that name what differs."""
+"""env.game_record: games as files that can be dealt and played again, and errors that name what differs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import env
-from env.replay import Replay, ReplayError, deal, main, narrate, verify
+from env.game_record import GameRecord, GameRecordError, deal, main, narrate, verify
 
 AGENTS = ["the first", "{braces} and %s"]
 
 
-def played(game: str = "skyjo", players: int = 2, number: int = 3, rules: env.vector.Rules = "official") -> Replay:
+def played(game: str = "skyjo", players: int = 2, number: int = 3, rules: env.vector.Rules = "official") -> GameRecord:
     """A game of random moves."""
     tables = env.make(game, 1, players, rules, seed=5, auto_reset=False)
     tables.reset(deals=[number])
@@ -23,48 +23,48 @@ def played(game: str = "skyjo", players: int = 2, number: int = 3, rules: env.ve
         actions.append(int(tables.sample_actions(seed=1)[0]))
         tables.step(actions[-1:])
     names = [AGENTS[seat % 2] for seat in range(players)]
-    return Replay.of(tables, 0, seed=5, deal=number, agents=names, actions=actions)
+    return GameRecord.of(tables, 0, seed=5, deal=number, agents=names, actions=actions)
 
 
 @pytest.mark.parametrize("game", env.games())
 @pytest.mark.parametrize("players", [2, 3])
 def test_a_replay_is_the_game_again(game: str, players: int, tmp_path: Path) -> None:
-    replay, path = played(game, players), tmp_path / "somewhere" / "game.json"
-    replay.save(path)
-    assert Replay.read(path) == replay
-    verify(replay)
+    record, path = played(game, players), tmp_path / "somewhere" / "game.json"
+    record.save(path)
+    assert GameRecord.read(path) == record
+    verify(record)
     assert list(path.parent.iterdir()) == [path], "no drafts are left"
     cards = env.make(game, 1, players, seed=5).inspect(0)
-    assert deal(replay).inspect(0) != cards, "another deal of the seed"
-    assert deal(replace(replay, deal=0)).inspect(0) == cards
+    assert deal(record).inspect(0) != cards, "another deal of the seed"
+    assert deal(replace(record, deal=0)).inspect(0) == cards
 
 
 def test_a_game_that_was_cut_off(tmp_path: Path) -> None:
-    replay = played(rules={"max_decisions": 7})
-    assert (len(replay.actions), replay.truncated) == (7, True)
-    verify(replay)
-    assert "7 decisions, cut off" in list(narrate(replay))[-1]
+    record = played(rules={"max_decisions": 7})
+    assert (len(record.actions), record.truncated) == (7, True)
+    verify(record)
+    assert "7 decisions, cut off" in list(narrate(record))[-1]
 
 
 def test_a_game_that_goes_on_is_not_given_away() -> None:
-    with pytest.raises(ReplayError, match="expected a finished game"):
-        Replay.of(env.make("skyjo"), 0, seed=0, deal=0, agents=AGENTS, actions=[])
+    with pytest.raises(GameRecordError, match="expected a finished game"):
+        GameRecord.of(env.make("skyjo"), 0, seed=0, deal=0, agents=AGENTS, actions=[])
 
 
 def test_the_command_tells_the_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    replay, path = played(), tmp_path / "game.json"
-    replay.save(path)
+    record, path = played(), tmp_path / "game.json"
+    record.save(path)
     assert main([str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    told = [line for line in lines if line.startswith(tuple(f"{n:5} seat" for n in (1, len(replay.actions))))]
+    told = [line for line in lines if line.startswith(tuple(f"{n:5} seat" for n in (1, len(record.actions))))]
     assert len(told) == 2, "the first decision and the last"
     assert AGENTS[1] in "\n".join(lines)
-    assert lines[-1] == f"verified: {len(replay.actions)} decisions, scores and ranks as recorded"
+    assert lines[-1] == f"verified: {len(record.actions)} decisions, scores and ranks as recorded"
     assert any("the scores are now" in line for line in lines)
     assert main(["--boards", str(path)]) == 0
     assert capsys.readouterr().out.count("Round 1") > 10
     assert main(["--check", str(path)]) == 0
-    assert capsys.readouterr().out == f"{path}: good, {len(replay.actions)} decisions\n"
+    assert capsys.readouterr().out == f"{path}: good, {len(record.actions)} decisions\n"
 
 
 GOOD = played()
@@ -77,25 +77,25 @@ GOOD = played()
         ({"actions": [*GOOD.actions, 0]}, r"decision \d+ of \d+: the game was over after \d+"),
         ({"actions": [2, *GOOD.actions[1:]]}, r"decision 1 of \d+: seat \d cannot do 2, legal are 0, 1"),
         ({"actions": [99]}, "cannot do 99"),
-        ({"scores": [0, 1]}, r"scores: the game ends with \[\d+, \d+\], the replay says \[0, 1\]"),
+        ({"scores": [0, 1]}, r"scores: the game ends with \[\d+, \d+\], the record says \[0, 1\]"),
         ({"ranks": [2, 2]}, "ranks: the game ends with"),
         ({"truncated": True}, "truncated: the game ends with False"),
         ({"seed": 6}, "cannot do|not over|was over|ends with"),
         ({"game": "poker"}, "game: expected one of skyjo"),
-        ({"version": 99}, "version: skyjo is now 1, the replay is of 99"),
+        ({"version": 99}, "version: skyjo is now 1, the record is of 99"),
         ({"rules": {"target": -1}}, "the table cannot be set: .*target"),
         ({"agents": ["alone"]}, "num_players"),
     ],
 )
 def test_what_differs_is_named(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ReplayError, match=message):
+    with pytest.raises(GameRecordError, match=message):
         verify(replace(GOOD, **change))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "expected a replay of format 1"),
+        ({"format": 2}, "expected a record of format 1"),
         ({"actions": ["deck"]}, r"actions cannot be \[\"deck\"\]"),
         ({"deal": -1}, "deal cannot be -1"),
         ({"winner": 1}, "unknown keys winner"),
@@ -109,8 +109,8 @@ def test_files_that_are_no_replays(
     GOOD.save(path)
     content = {**json.loads(path.read_text()), **change}
     path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
-    with pytest.raises(ReplayError, match=message):
-        Replay.read(path)
+    with pytest.raises(GameRecordError, match=message):
+        GameRecord.read(path)
     assert main([str(path), str(tmp_path / "nothing.json")]) == 1
     errors = capsys.readouterr().err.splitlines()
     assert errors[0].startswith(f"{path}: ")
