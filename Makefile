@@ -98,8 +98,8 @@ format: setup ## rewrite Python and C++ files in the house style
 	$(BIN)/clang-format -i $(CPP_FILES)
 
 stubs: setup ## regenerate the type stubs of the extension modules
-	for package in $(patsubst %/bindings.cpp,%,$(wildcard */bindings.cpp)); do \
-		$(BIN)/python -m nanobind.stubgen -q -D -m $$package._native -o $$package/_native.pyi; \
+	for package in $(patsubst %/bindings.cpp,%,$(wildcard */bindings.cpp muzero/model/native/bindings.cpp)); do \
+		$(BIN)/python -m nanobind.stubgen -q -D -m $$(echo $$package | tr / .)._native -o $$package/_native.pyi; \
 	done
 
 asan: $(PACKAGES) ## run the native tests under the address and undefined-behaviour sanitizers

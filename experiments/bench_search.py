@@ -30,9 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import env
 from muzero.config import SearchConfig
-from muzero.networks import Network, load_model_config
-from muzero.search import Clock, Lane, Planner, how_to_run
-from muzero.spec import GameSpec
+from muzero.model.network import Network, load_model_config
+from muzero.model.spec import GameSpec
+from muzero.search.planner import Clock, Lane, Planner, how_to_run
 
 BATCHES = (1, 16, 64, 256, 1024)
 

@@ -44,17 +44,17 @@ import env
 from experiments.bench_env import cpu_model
 from experiments.bench_search import seconds, situations
 from muzero.config import Config, scheduled
-from muzero.learner import LOSSES, _compiled_losses, window_losses
-from muzero.memory import settle_memory
-from muzero.networks import Network
-from muzero.opponents import Curriculum, Mixture
-from muzero.replay import Replay
-from muzero.run_directory import RunDirectory, open_run
-from muzero.runtime import RayRuntime
-from muzero.selfplay import Orders, Played, SelfPlay
-from muzero.spec import GameSpec
-from muzero.targets import Episode
-from muzero.train import CHANGEABLE, Trainer, read_config
+from muzero.data.replay_buffer import Replay
+from muzero.data.targets import Episode
+from muzero.model.network import Network
+from muzero.model.spec import GameSpec
+from muzero.runs.memory import settle_memory
+from muzero.runs.run_directory import RunDirectory, open_run
+from muzero.selfplay.opponents import Curriculum, Mixture
+from muzero.selfplay.runtime import RayRuntime
+from muzero.selfplay.worker import Orders, Played, SelfPlay
+from muzero.training.learner import LOSSES, _compiled_losses, window_losses
+from muzero.training.trainer import CHANGEABLE, Trainer, read_config
 
 Figures = dict[str, Any]
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from muzero import studies
-from muzero.studies import Meeting, Row, Run
+from experiments import common as studies
+from experiments.common import Meeting, Row, Run
 
 PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
 

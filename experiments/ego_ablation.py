@@ -22,9 +22,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from muzero import studies
+from experiments import common as studies
+from experiments.common import Meeting, Row
 from muzero.config import require
-from muzero.studies import Meeting, Row
 
 PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
 ABLATIONS = ("no_ego", "wrong_ego", "zero_all")

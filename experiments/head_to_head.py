@@ -23,9 +23,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from muzero import studies
+from experiments import common as studies
+from experiments.common import Meeting, Row, Run
 from muzero.config import require
-from muzero.studies import Meeting, Row, Run
 
 PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
 

@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from rich.progress import track
 from scipy.stats import binom
 
-from muzero import stats, studies
-from muzero.agents import Bot
-from muzero.evaluate import Games, paired_games
+from experiments import common as studies
+from experiments.common import Row
+from muzero import stats
+from muzero.agents.agents import Bot
+from muzero.matches.paired_games import Games, paired_games
 from muzero.stats import Interval
-from muzero.studies import Row
 
 Floats = NDArray[np.float64]
 Method = Callable[[Floats, int], Interval]  # of games, so many to a deal

@@ -36,13 +36,14 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 import env
-from muzero import players, studies
-from muzero.agents import Policy, Situation
+from experiments import common as studies
+from experiments.common import Row, Run
+from muzero.agents import agent_spec as players
+from muzero.agents.agents import Policy, Situation
 from muzero.config import require
-from muzero.match import require_same_rules
-from muzero.networks import Network
-from muzero.spec import GameSpec
-from muzero.studies import Row, Run
+from muzero.matches.match import require_same_rules
+from muzero.model.network import Network
+from muzero.model.spec import GameSpec
 
 PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
 GAME = "skyjo"  # the features are of its cards

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from muzero import studies
+from experiments import common as studies
+from experiments.common import Meeting, Row
 from muzero.config import require
-from muzero.studies import Meeting, Row
 
 
 def meetings(options: argparse.Namespace) -> list[Meeting]:

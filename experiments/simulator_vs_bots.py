@@ -17,8 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import env
-from muzero.agents import Bot, Simulator
-from muzero.evaluate import Counter, paired_games
+from muzero.agents.agents import Bot, Simulator
+from muzero.matches.paired_games import Counter, paired_games
 
 
 def main() -> None:

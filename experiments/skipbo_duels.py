@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 import env
 from muzero import stats
-from muzero.ladder import fit_text
+from muzero.matches.ladder import fit_text
 
 HERE = Path(__file__).resolve().parent
 BOTS = (

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from muzero import ladder, studies
+from experiments import common as studies
+from experiments.common import Meeting, Row, Run
 from muzero.config import require
-from muzero.studies import Meeting, Row, Run
+from muzero.matches import ladder
 
 
 def meetings(runs: Sequence[Run], iteration: int, options: argparse.Namespace) -> list[Meeting]:

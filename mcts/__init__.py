@@ -10,7 +10,7 @@ B trees grow in lockstep. A step asks the caller for one batch of network output
     results = search.results()
     actions = search.choose(temperature=1.0)
 
-`muzero.search` does that with a torch network.
+`muzero.search.planner` does that with a torch network.
 """
 
 from mcts.search import PhaseTable, Requests, Results, Search, considered_visits

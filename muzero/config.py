@@ -574,9 +574,9 @@ class Config:
             except ValueError as error:
                 raise ValueError(str(error).replace("game.players", "selfplay.players", 1)) from None
         import env
-        from muzero.encoders import groups_read
-        from muzero.replay import megabytes_needed
-        from muzero.spec import GameSpec
+        from muzero.data.replay_buffer import megabytes_needed
+        from muzero.model.encoders import groups_read
+        from muzero.model.spec import GameSpec
 
         groups_read(GameSpec.of(self.game.name, self.game.players), self.model)
         for players in self.player_counts():
@@ -587,7 +587,7 @@ class Config:
             expected = f"at least {room:.3g}, the room of a game of {longest} decisions (max_decisions)"
             require(self.replay.megabytes >= room, "replay.megabytes", expected, self.replay.megabytes)
         if self.replay.relabel:
-            from muzero.symmetries import Relabelling
+            from muzero.data.augmentation import Relabelling
 
             Relabelling(self.game.name, self.game.players)
         someone = bool(self.game.bots) or not self.evaluation.every

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "muzero/slot_network.h"
+#include "muzero/model/native/slot_network.h"
 #include "native/rng.h"
 #include "tests/native/require.h"
 

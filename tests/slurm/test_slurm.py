@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from muzero import checkpoint, metrics
+from muzero.runs import checkpoint, metrics
 from tests.slurm.throwaway import ROOT, Slurm, reason_to_skip, wait_until
 from tests.test_train import TINY, Run, result, same
 
@@ -129,7 +129,7 @@ def test_a_cancelled_job_stays_cancelled(slurm: Slurm, tmp_path: Path) -> None:
 
 
 def study(slurm: Slurm, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "muzero.study", *words]
+    command = [sys.executable, "-m", "experiments.study", *words]
     return subprocess.run(command, env=slurm.environment, cwd=ROOT, capture_output=True, text=True, check=False)
 
 

@@ -1,0 +1,171 @@
+"""The whole study, baseline against belief, as one command that can be repeated until everything is done.
+
+    python -m experiments.study submit=local preset=smoke        on this machine
+    python -m experiments.study submit=slurm preset=paper        on a cluster; settings in slurm/config.sh
+    python -m experiments.study status preset=paper              what is done, running, queued, failed, missing
+    python -m experiments.study plan preset=paper                the commands, without running them
+
+It trains every variant with every seed, plays their matched checkpoints against each other and against the bots, and
+writes ablations, probes and learning curves. Keys:
+{keys}
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from hydra import compose, initialize_config_module
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from experiments.study import local, slurm
+from experiments.study.plan import DEFAULTS, Job, Stage, StudyConfig, make_plan
+from experiments.study.records import Records
+from muzero.config import Config, require
+from muzero.training.trainer import EXIT_BAD_INPUT, read_config
+
+VERBS = ("submit", "status", "plan")
+ROOT = Path(__file__).resolve().parent.parent.parent
+HELP = {
+    "submit": "local or slurm",
+    "dir": "of the study; by default runs/study-PRESET",
+    "preset": "of python -m muzero.train",
+    "variants": "the first is what the others are compared with",
+    "seeds": "every variant is trained with each",
+    "iterations": "checkpoints to compare; by default half-way and the last, with preset=paper the published tables'",
+    "games": "of two runs at a checkpoint",
+    "bot_games": "per run, checkpoint and bot",
+    "ablation_games": "per run and ablation",
+    "probe_games": "per run; 0 for no probes (experiments/latent_probes.py says of which game)",
+    "overrides": "further settings of python -m muzero.train, such as overrides=[model=small,learner.lr=1e-3]; they "
+    "come after those that a preset needs for a study",
+    "workers": "processes of an evaluation; 0 for one per core that the job has",
+    "at_once": "jobs at the same time with submit=local",
+}
+
+
+def read_arguments(arguments: Sequence[str]) -> tuple[str, StudyConfig]:
+    """What to do, and checked settings, from the command line."""
+    words = list(arguments)
+    verb = words.pop(0) if words and "=" not in words[0] else "submit"
+    require(verb in VERBS, "the first word", f"one of {', '.join(VERBS)}, or key=value", verb)
+    for word in words:
+        require("=" in word, f"argument {word!r}", f"key=value with one of {', '.join(HELP)}", word)
+    try:
+        given = OmegaConf.from_dotlist(words)
+        suited = DEFAULTS.get(given.get("preset", StudyConfig.preset), {})
+        if "overrides" in given:
+            given["overrides"] = [*suited.get("overrides", ()), *given["overrides"]]
+        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(StudyConfig), suited, given))
+    except OmegaConfBaseException as error:
+        raise ValueError(f"{str(error).splitlines()[0]}; keys are {', '.join(HELP)}") from None
+    assert isinstance(config, StudyConfig)
+    config.check()
+    config.dir = config.dir or str(Path("runs") / f"study-{config.preset}")
+    require(len(config.dir.split()) == 1, "dir", "a path without blanks", config.dir)
+    require(verb != "submit" or bool(config.submit), "submit", "local or slurm", config.submit)
+    return verb, config
+
+
+def training(config: StudyConfig) -> dict[str, Config]:
+    """How each variant is trained; an error names what is wrong with it."""
+    found = {}
+    with initialize_config_module("conf", version_base="1.3"):
+        for variant in config.variants:
+            try:
+                raw = compose("config", [f"+variant={variant}", f"preset={config.preset}", *config.overrides])
+            except (HydraException, OmegaConfBaseException) as error:
+                raise ValueError(f"variant {variant}: {error}") from None
+            found[variant] = read_config(raw)
+    return found
+
+
+def state_of(job: Job, records: Records, in_queue: dict[str, str], local_runs: bool) -> str:
+    """done, running, queued, failed or missing."""
+    if job.done:
+        return "done"
+    record = records.jobs.get(job.name)
+    if record is None:
+        return "missing"
+    if record["by"] == "slurm":
+        state = in_queue.get(record["number"])
+        return "failed" if state is None else "running" if state in slurm.RUNNING else "queued"
+    if "pid" in record:  # it has not been seen to end
+        return "running" if local_runs else "missing"
+    return "missing" if record["code"] in (0, 75) else "failed"
+
+
+def status(stages: Sequence[Stage], records: Records) -> str:
+    """A table: a line per stage, and one per job that is running or has failed."""
+    by_slurm = any(record["by"] == "slurm" for record in records.jobs.values())
+    all_done = all(stage.done for stage in stages)
+    in_queue = slurm.queue() if by_slurm and not all_done else {}
+    local_runs = records.is_locked
+    names = ("done", "running", "queued", "failed", "missing")
+    lines = [f"{'':14}" + "".join(f"{name:>9}" for name in names)]
+    details = []
+    for stage in stages:
+        states = {job.name: state_of(job, records, in_queue, local_runs) for job in stage.jobs}
+        count = Counter(states.values())
+        lines.append(f"{stage.name:14}" + "".join(f"{count[name] or '-':>9}" for name in names))
+        details += [f"{state}: {name}" for name, state in states.items() if state in ("running", "failed")]
+    tail = [f"logs are in {records.home / 'logs'}"] if details else []
+    if all_done:
+        pages = [job.proof.with_suffix(".md") for stage in stages for job in stage.jobs if not stage.is_array]
+        tail = ["all done; the tables are", *map(str, pages)]
+    return "\n".join([*lines, "", *details, *tail])
+
+
+def usage() -> str:
+    """The help text."""
+    defaults = asdict(StudyConfig())
+    keys = "\n".join(f"    {name}={defaults[name] or ''}".replace("'", "") + f"\n        {HELP[name]}" for name in HELP)
+    return (__doc__ or "").format(keys=keys)
+
+
+def carry_out(verb: str, config: StudyConfig) -> int:
+    """Does what the command line asks for; returns the exit code."""
+    home = Path(config.dir).resolve()  # jobs run in ROOT; and results are kept by the names of runs
+    records = Records(home)
+    if verb == "status" and records.settings:
+        config = StudyConfig(**{**asdict(config), **records.settings})
+    stages = make_plan(config, home, training(config))
+    if verb == "plan":
+        for job in (job for stage in stages for job in stage.jobs):
+            print(f"# {job.name}\npython {shlex.join(job.command)}")
+        return 0
+    if verb == "status":
+        require(bool(records.settings), str(home), "the directory of a study (dir=... or preset=...)", "none")
+        print(status(stages, records))
+        return 0
+    scripts = {job.command[0] for stage in stages for job in stage.jobs if job.command[0] != "-m"}
+    missing = [name for name in (*sorted(scripts), "slurm/submit.sh") if not (ROOT / name).is_file()]
+    require(not missing, str(ROOT), "a clone of the repository", f"no {', '.join(missing)}")
+    with records.lock():
+        records.settle(asdict(config))
+        if config.submit == "local":
+            code = local.run(stages, ROOT, records, config.at_once)
+        else:
+            code = 0
+            slurm.submit(stages, ROOT, records)
+    print(status(stages, records))
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `python -m experiments.study`; returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if not arguments or {"-h", "--help"} & set(arguments):
+        print(usage())
+        return 0
+    try:
+        return carry_out(*read_arguments(arguments))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT

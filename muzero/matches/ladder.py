@@ -1,0 +1,280 @@
+"""A round robin of agents on paired deals, and an Elo ladder of them.
+
+    python -m muzero.ladder agents=[AGENT,AGENT,...] [games=1000] [key=value ...]
+
+Everybody plays everybody, each deal twice with the seats swapped. Agents are named as for python -m muzero.evaluate,
+whose help lists them; options may follow an agent as usual: agents=[checkpoint:runs/x,simulations=64,bot:greedy].
+Every pairing is kept beside the results: a repeated command goes on where it was stopped, and one with more agents or
+games plays what is new. Two players; with more there is no single opponent to be rated against.
+
+Keys:
+{keys}
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+import env
+from muzero import stats
+from muzero.agents import agent_spec as players
+from muzero.config import require
+from muzero.matches import match
+from muzero.matches.match import MatchConfig
+from muzero.matches.series import play_all
+from muzero.matches.workers import Crew, make_crew
+
+Row = dict[str, Any]
+_SHARED = ("game", "version", "rules")  # by all pairings
+
+HELP = {
+    "agents": "two or more, in brackets, with commas between them",
+    "games": "per pairing, rounded up to whole deals",
+    "anchor": "the agent whose Elo is 0; by default the first",
+    "prior": "drawn games added to every pairing, which keep ratings finite",
+    "out": "directory for ladder.json, .csv (a row per pairing), .md, .png, and games/ (every game)",
+    **{key: match.HELP[key] for key in ("game", "rules", "seed", "batch", "runtime", "address")},
+    "workers": "processes that share the games (threads if all agents are bots); 0 for one per core",
+}
+
+
+@dataclass
+class LadderConfig:
+    """Settings of a ladder; `HELP` explains them."""
+
+    agents: list[str] = field(default_factory=list)
+    games: int = 1000
+    anchor: str = ""
+    prior: float = 1.0
+    out: str = "ladder"
+    game: str = ""
+    rules: Any = field(default_factory=dict)
+    seed: int = 0
+    batch: int = 256
+    workers: int = 0
+    runtime: str = "local"
+    address: str = ""
+
+
+def read_arguments(arguments: Sequence[str]) -> LadderConfig:
+    """A checked configuration from key=value arguments."""
+    config, _ = match.merged(LadderConfig, arguments, HELP)
+    out = Path(config.out)
+    require(not out.exists() or out.is_dir(), "out", "a directory, or nothing yet", f"{config.out}, which is a file")
+    require(config.games >= 1, "games", "1 or more", config.games)
+    require(config.batch >= 1, "batch", "1 or more", config.batch)
+    require(config.prior >= 0, "prior", "0 or more", config.prior)
+    config.agents = [players.pinned(text) for text in whole_agents(config.agents)]
+    good = len(config.agents) >= 2 and len(set(config.agents)) == len(config.agents)
+    require(good, "agents", "two or more that differ", config.agents)
+    config.anchor = players.pinned(config.anchor) if config.anchor else config.agents[0]
+    require(config.anchor in config.agents, "anchor", f"one of {', '.join(config.agents)}", config.anchor)
+    free = not config.rules
+    known = ((agent, players.game_of(players.parse(agent))) for agent in config.agents)
+    trained = {agent: found for agent, found in known if found}
+    for found in trained.values():  # bots among themselves play what the networks were trained for
+        config.game = config.game or found["game"]
+        if found["game"] == config.game:
+            config.rules = config.rules or found.get("rules", {})
+    if free and trained and all(found["game"] == config.game for found in trained.values()):
+        match.require_same_rules(env.make(config.game, 1, 2, config.rules), trained)
+    return config
+
+
+def whole_agents(pieces: Sequence[str]) -> list[str]:
+    """Agents with their options, from a list that was cut at every comma."""
+    agents: list[str] = []
+    for piece in pieces:
+        kind = piece.partition("=")[0]
+        if ":" in kind or kind == "random" or not agents:
+            agents.append(piece)
+        else:
+            agents[-1] += f",{piece}"
+    return agents
+
+
+def pairing(config: LadderConfig, a: str, b: str) -> MatchConfig:
+    """The match of two agents; its file has a name of its own, whoever else is in the ladder."""
+    name = hashlib.sha256(f"{a}\n{b}".encode()).hexdigest()[:12]
+    shared = {key: getattr(config, key) for key in ("games", "game", "rules", "seed", "batch")}
+    out = str(Path(config.out) / "games" / f"{name}.json")
+    return match.settled(MatchConfig(a=a, b=b, players=2, out=out, **shared))
+
+
+def play(config: LadderConfig, crew: Crew | None = None, quiet: bool = False) -> list[Row]:
+    """Plays every pairing, or what is left of it; their figures, as of `match.report`."""
+    matches = [
+        pairing(config, a, b) for a, b in combinations(config.agents, 2)
+    ]  # all are checked before the first game
+    own = crew is None
+    crew = crew or make_crew(config.agents, config.workers, config.runtime, config.address)
+    rows = []
+    try:
+        for one, result, games in play_all(matches, crew, quiet):
+            match.write(Path(one.out), one, result, games)
+            rows.append(result)
+    finally:
+        if own:
+            crew.close()
+    return rows
+
+
+def rate(rows: Sequence[Row], agents: Sequence[str], anchor: str, prior: float = 1.0) -> stats.Ladder:
+    """The ladder of pairings."""
+    points = np.zeros((len(agents), len(agents)))
+    for row in rows:
+        i, j = agents.index(row["a"]), agents.index(row["b"])
+        points[i, j] += row["points"]
+        points[j, i] += row["games"] - row["points"]
+    return stats.ladder(agents, points, anchor, prior)
+
+
+def win_rates(rows: Sequence[Row], order: Sequence[str]) -> NDArray[np.float64]:
+    """[P, P] of the row's agent against the column's, NaN where they did not meet."""
+    rates = np.full((len(order), len(order)), np.nan)
+    for row in rows:
+        i, j = order.index(row["a"]), order.index(row["b"])
+        rates[i, j], rates[j, i] = row["win_rate"], 1 - row["win_rate"]
+    return rates
+
+
+def fit_text(found: stats.Ladder) -> str:
+    """Whether one number per agent explains the win rates."""
+    verdict = "explain" if found.dispersion == 1 else "do not explain"
+    text = (
+        f"One number per agent: the ratings {verdict} the win rates below (deviance {found.deviance:.1f}, "
+        f"{found.freedom} degrees of freedom, p {found.fit:.2g})."
+    )
+    if found.dispersion > 1:
+        text += (
+            f" A rating depends on who else took part, so the intervals are {found.dispersion**0.5:.1f} times as wide "
+            "as games alone would make them; for two agents their own match says more."
+        )
+    return text
+
+
+def markdown(found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
+    """The ladder as a page."""
+    order = [rating.name for rating in found.ratings]
+    rates = win_rates(rows, order)
+    games = sorted({row["games"] for row in rows})
+    each = f"{games[0]:,}" if len(games) == 1 else f"{games[0]:,} to {games[-1]:,}"
+    lines = [
+        "# Ladder",
+        "",
+        f"    {command}",
+        "",
+        f"{rows[0]['game']}, {each} games per pairing, every deal twice with the seats swapped. Elo by Bradley-Terry,",
+        f"games taken as independent; 95 % intervals of the difference to `{found.anchor}`.",
+        "",
+        "| | agent | Elo | 95 % | points | games |",
+        "|--:|---|--:|:-:|--:|--:|",
+    ]
+    for number, r in enumerate(found.ratings, 1):
+        interval = "-" if r.name == found.anchor else f"[{r.low:+.0f}, {r.high:+.0f}]"
+        lines.append(f"| {number} | `{r.name}` | {r.elo:+.0f} | {interval} | {r.points:g} | {r.games:g} |")
+    if found.freedom:
+        lines += ["", fit_text(found)]
+    if found.separated:
+        lines += ["", "Somebody won or lost everything: ratings across that gap depend on the prior."]
+    lines += ["", "Win rate of the row against the column:", ""]
+    lines += ["| | " + " | ".join(str(n) for n in range(1, len(order) + 1)) + " |", "|---|" + "--:|" * len(order)]
+    for number, (name, line) in enumerate(zip(order, rates, strict=True), 1):
+        cells = ["" if np.isnan(value) else f"{value:.3f}" for value in line]
+        lines.append(f"| {number} `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def plot(found: stats.Ladder, rows: Sequence[Row]) -> Figure:
+    """Ratings with their intervals, and the matrix of win rates."""
+    order = [rating.name for rating in found.ratings]
+    rates, size = win_rates(rows, order), len(order)
+    figure = Figure(figsize=(7 + 0.5 * size, 2.5 + 0.4 * size), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[3, 1 + 0.5 * size])
+    elo = np.array([[r.elo, r.elo - r.low, r.high - r.elo] for r in found.ratings]).T
+    left.errorbar(elo[0], range(size), xerr=elo[1:], fmt="o", capsize=3)
+    left.set(yticks=range(size), yticklabels=order, xlabel=f"Elo (0: {found.anchor}), 95 %", ylim=(size - 0.5, -0.5))
+    left.grid(axis="x", alpha=0.3)
+    right.imshow(rates, cmap="RdYlGn", vmin=0, vmax=1, aspect="auto", alpha=0.7)
+    right.set(xticks=range(size), yticks=range(size), title="row against column, % won")
+    right.set_xticklabels([str(n) for n in range(1, size + 1)])
+    right.set_yticklabels([str(n) for n in range(1, size + 1)])
+    for (i, j), value in np.ndenumerate(rates):
+        if not np.isnan(value):
+            right.text(j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize="small")
+    return figure
+
+
+def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
+    """The four files; returns the page."""
+    page = markdown(found, rows, command)
+    out.mkdir(parents=True, exist_ok=True)
+    ratings = [{**asdict(rating), "rank": number} for number, rating in enumerate(found.ratings, 1)]
+    content = {
+        "command": command,
+        "anchor": found.anchor,
+        "separated": found.separated,
+        "ratings": ratings,
+        **{key: rows[0].get(key) for key in _SHARED},
+        "pairings": [{key: value for key, value in row.items() if key not in _SHARED} for row in rows],
+        "names": found.names,
+        "covariance": found.covariance.tolist(),
+        "deviance": found.deviance,
+        "freedom": found.freedom,
+        "fit": found.fit,
+        "dispersion": found.dispersion,
+    }
+    (out / "ladder.json").write_text(json.dumps(content, indent=1) + "\n")
+    (out / "ladder.md").write_text(page)
+    with (out / "ladder.csv").open("w", newline="") as file:
+        names = "a b games wins draws losses truncated points win_rate wilson_low wilson_high mean_score_a mean_score_b"
+        writer = csv.DictWriter(file, names.split(), extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    plot(found, rows).savefig(out / "ladder.png", dpi=120)
+    return page
+
+
+def usage() -> str:
+    """The help text."""
+    defaults = asdict(LadderConfig())
+    keys = "\n".join(f"    {name}={defaults[name] or ''}".ljust(20) + f" {text}" for name, text in HELP.items())
+    return (__doc__ or "").format(keys=keys)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `python -m muzero.ladder`; returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if not arguments or {"-h", "--help"} & set(arguments):
+        print(usage())
+        return 0
+    try:
+        config = read_arguments(arguments)
+        given = [
+            word for word in arguments if word.partition("=")[0] not in ("agents", "workers", "runtime", "address")
+        ]
+        rows = play(config)
+        found = rate(rows, config.agents, config.anchor, config.prior)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        print(f"error: {error}; what was played is kept, the same command goes on", file=sys.stderr)
+        return 1
+    command = shlex.join(["python", "-m", "muzero.ladder", f"agents=[{','.join(config.agents)}]", *given])
+    print(write(Path(config.out), found, rows, command))
+    print(f"ladder.json, ladder.csv, ladder.md and ladder.png are in {config.out}")
+    return 0

@@ -1,0 +1,293 @@
+"""From an observation to a latent: tokens through a transformer, or sets of blocks of slots.
+
+Shapes as in `muzero.model.network`: B batch, W numbers in an observation, P players, S slots, L latent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import reduce
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from muzero.config import ModelConfig, require
+from muzero.model.spec import GameSpec, Group
+
+SeatParts = dict[str, tuple[int, Tensor]]  # by parameter: a dimension, and what belongs to the first seats there
+
+
+class TokenEmbedding(nn.Module):
+    """Embeds the tokens of an observation: the sum of its fields' embeddings, one table for all fields."""
+
+    shift: Tensor
+    columns: Tensor
+
+    def __init__(self, groups: list[Group], width: int, ignore: Collection[str], places: bool) -> None:
+        """`ignore`: fields not to read, as group.field; `places`: whether to read those that name slots, or a slot's
+        player."""
+        super().__init__()
+        self.groups = groups
+        row = max(g.offset + g.count * len(g.vocabulary) for g in groups)
+        shift = torch.zeros(row, dtype=torch.int64)
+        total = 0
+        columns: list[int] = []  # of the row, group by group, token by token
+        self.fields: list[int] = []  # read per token
+        for g in groups:
+            wanted = [f"{g.name}.{name}" not in ignore for name in g.fields]
+            theirs = g.slots or g.per_player
+            lasting = [places or not (place or (theirs and seat)) for place, seat in zip(g.place, g.seat, strict=True)]
+            read = [f for f in range(len(g.fields)) if wanted[f] and lasting[f]]
+            for f in read:
+                shift[g.offset + f : g.offset + g.count * len(g.vocabulary) : len(g.vocabulary)] = total
+                total += g.vocabulary[f]
+            self.fields.append(len(read))
+            columns += [g.offset + t * len(g.vocabulary) + f for t in range(g.count) for f in read]
+        self.register_buffer("shift", shift, persistent=False)
+        self.register_buffer("columns", torch.tensor(columns), persistent=False)
+        self.table = nn.Parameter(torch.randn(total, width) * 0.5)
+
+    def forward(self, obs: Tensor) -> list[Tensor]:
+        """obs [B, W] integers -> per group [B, count, width]"""
+        index = obs[:, : len(self.shift)].to(torch.int64) + self.shift
+        out = []
+        sizes = [g.count * fields for g, fields in zip(self.groups, self.fields, strict=True)]
+        parts = torch.split(self.columns, sizes)
+        for g, fields, columns in zip(self.groups, self.fields, parts, strict=True):
+            if fields == len(g.vocabulary):
+                tokens = index[:, g.offset : g.offset + g.count * fields]
+            else:
+                tokens = index[:, columns]
+            bags = F.embedding_bag(tokens.reshape(-1, fields), self.table, mode="sum")
+            out.append(bags.view(len(obs), g.count, -1))
+        return out
+
+
+def pairs(tensor: Tensor, dim: int) -> Tensor:
+    """Sum of the products of all pairs along a dimension, by the binomial formula."""
+    total = add_up(tensor, dim)
+    return 0.5 * (total * total - add_up(tensor * tensor, dim))
+
+
+def add_up(tensor: Tensor, dim: int) -> Tensor:
+    """Sum over a short dimension. On CPUs a few additions of slices beat a reduction, unless they need gradients."""
+    return tensor.sum(dim) if torch.is_grad_enabled() else reduce(torch.add, tensor.unbind(dim))
+
+
+def groups_read(spec: GameSpec, config: ModelConfig) -> list[Group]:
+    """The groups of an observation that the encoder reads, if only in part. Refuses names that the game has not."""
+    fields = {f"{g.name}.{name}": g for g in spec.groups for name in g.fields}
+    known = {g.name for g in spec.groups if not g.slots} | set(fields)
+    for name in config.ignore:
+        require(name in known, "model.ignore", f"groups or fields of {spec.game}: {', '.join(sorted(known))}", name)
+    left = {g.name for name, g in fields.items() if name not in config.ignore}
+    return [g for g in spec.groups if g.name in left and g.name not in config.ignore]
+
+
+class TransformerEncoder(nn.Module):
+    """Tokens through a pre-norm transformer, with a learnable [CLS] in front.
+
+    flat: [CLS] through LayerNorm, Linear and Tanh. slots: the same for every slot's token, and [CLS] for the rest.
+    """
+
+    def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
+        super().__init__()
+        width, self.num_players = config.width, spec.num_players
+        self.embed = TokenEmbedding(groups, width, config.ignore, places=True)
+        self.is_slot = [g.slots for g in groups]
+        self.cls = nn.Parameter(torch.randn(1, 1, width) * 0.02)
+        self.position = nn.Parameter(torch.randn(1, sum(g.count for g in groups), width) * 0.02)
+        layer = nn.TransformerEncoderLayer(
+            width, config.heads, config.feedforward, 0.0, "gelu", batch_first=True, norm_first=True
+        )
+        self.blocks = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
+        self.slots = config.latent == "slots"
+        self.arrange = BlockOrder(spec) if self.slots else None
+        self.shared = [[h.name for h in groups].index(g.name) for g, _ in spec.shared_cards if g in groups]
+        rest = config.global_dim if self.slots else config.latent_dim
+        self.to_rest = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, rest), nn.Tanh())
+        if self.slots:
+            self.to_slots = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.slot_dim), nn.Tanh())
+            self.per_player = [g.per_player and not g.slots for g in groups]
+            if any(self.per_player):
+                self.to_players = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.player_dim), nn.Tanh())
+
+    def first_seats(self, players: int) -> SeatParts:
+        """See `Network.first_seats`."""
+        return {"position": (1, tokens_of_first(self.embed.groups, self.num_players, players))}
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B, W] -> [B, L]"""
+        groups = self.embed(obs)
+        tokens = torch.cat(groups, 1) + self.position
+        tokens = self.blocks(torch.cat([self.cls.expand(len(obs), -1, -1), tokens], 1))
+        rest: Tensor = self.to_rest(tokens[:, 0])
+        if self.arrange is None:
+            return rest
+        parts = tokens[:, 1:].split([g.shape[1] for g in groups], 1)
+        slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
+        shared = [self.to_slots(parts[g][:, 0]) for g in self.shared]
+        theirs = [by_player(part, self.num_players) for part, own in zip(parts, self.per_player, strict=True) if own]
+        players = [self.to_players(torch.cat(theirs, 2).mean(2)).flatten(1)] if theirs else []
+        return torch.cat([self.arrange(slots).flatten(1), *players, *shared, rest], 1)
+
+
+class ColumnsEncoder(nn.Module):
+    """Slots as sets of blocks of slots: equivariant to the symmetries that the game declares.
+
+    A block sees the sum of its slots and of their pairwise products, a slot its block and how many cards there equal
+    its own, a player's vector the player's tokens beside the slots, and the global part those that are no player's.
+    Neither a slot's vector nor a player's says whose turn it is, so that they stay true when the turn passes and the
+    players trade places. The global part begins with a vector like a slot's for each card that belongs to nobody.
+    """
+
+    def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
+        super().__init__()
+        width, hidden, self.num_players = config.width, config.hidden, spec.num_players
+        self.embed = TokenEmbedding(groups, width, config.ignore, places=False)
+        self.is_slot = [g.slots for g in groups]
+        self.arrange = BlockOrder(spec)
+        self.is_player = [g.per_player and not g.slots for g in groups]
+        others = sum(g.count for g in groups if not (g.slots or g.per_player))
+        own = sum(g.count // spec.num_players for g in groups if g.per_player and not g.slots)
+        self.equal = EqualCards(spec) if spec.shared_cards else None
+        self.block = nn.Linear(2 * width, width)
+        if self.equal is not None:
+            self.alike = nn.Embedding(self.equal.most + 1, width)
+        if own:
+            self.player = nn.Sequential(
+                nn.Linear(own * width, 2 * width),
+                nn.GELU(),
+                nn.Linear(2 * width, config.player_dim),
+                nn.LayerNorm(config.player_dim),
+            )
+        self.rest = nn.Sequential(
+            nn.Linear(others * width, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, config.global_dim),
+            nn.LayerNorm(config.global_dim),
+        )
+        self.slot_own = nn.Linear(width, width)
+        self.slot_block = nn.Linear(width, width, bias=False)
+        self.to_slot = nn.Sequential(nn.GELU(), nn.Linear(width, config.slot_dim), nn.LayerNorm(config.slot_dim))
+        self.shared = SharedCards(spec, self.embed) if spec.shared_cards else None
+
+    def first_seats(self, players: int) -> SeatParts:
+        """See `Network.first_seats`; all players are treated alike."""
+        return {}
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """[B, W] -> [B, L]"""
+        groups = self.embed(obs)
+        slots = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if slot], 1)
+        neither = [not (slot or own) for slot, own in zip(self.is_slot, self.is_player, strict=True)]
+        others = torch.cat([g for g, wanted in zip(groups, neither, strict=True) if wanted], 1)
+        theirs = [
+            by_player(g, self.num_players).flatten(2) for g, own in zip(groups, self.is_player, strict=True) if own
+        ]
+        slots = self.arrange(slots)  # (B, P, blocks, size, width)
+        if self.equal is not None:
+            slots = slots + self.alike(self.equal.in_block(obs))
+        blocks = F.gelu(self.block(torch.cat([slots.sum(3), pairs(slots, 3)], -1)))
+        players = [self.player(torch.cat(theirs, 2)).flatten(1)] if theirs else []
+        rest = self.rest(others.flatten(1))
+        vectors = self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3))
+        parts = [vectors.flatten(1), *players]
+        if self.shared is not None:
+            parts.append(self.to_slot(self.slot_own(self.shared(obs, self.embed.table))).flatten(1))
+        return torch.cat([*parts, rest], 1)
+
+
+class EqualCards(nn.Module):
+    """Counts equal cards: in a block, and of a block with each card that belongs to no player."""
+
+    slots: Tensor
+    shared: Tensor
+
+    def __init__(self, spec: GameSpec) -> None:
+        super().__init__()
+        cards = [
+            g.offset + t * len(g.vocabulary) + g.card.index(True)
+            for g in spec.groups
+            if g.slots
+            for t in range(g.count)
+        ]
+        slots = torch.tensor(cards)[torch.from_numpy(block_order(spec))].view(spec.num_players, *spec.blocks.shape)
+        self.register_buffer("slots", slots, persistent=False)  # columns of an observation row
+        self.register_buffer("shared", torch.tensor([g.offset + f for g, f in spec.shared_cards]), persistent=False)
+        self.most = spec.blocks.shape[1]
+        self.width = len(spec.shared_cards) * self.most
+
+    def in_block(self, obs: Tensor) -> Tensor:
+        """obs [B, W] -> how many cards of its block equal that in a slot, itself among them [B, P, blocks, size]; 0 for
+        code 0, which is no card."""
+        seen = obs[:, self.slots]
+        return ((seen.unsqueeze(-1) == seen.unsqueeze(-2)) & (seen > 0).unsqueeze(-1)).sum(-1)
+
+    def with_shared(self, obs: Tensor) -> Tensor:
+        """obs [B, W] -> how many cards of a block equal each shared card, if any, one-hot [B, P, blocks, width]"""
+        seen, cards = obs[:, self.slots].unsqueeze(3), obs[:, self.shared]
+        matches = ((seen == cards[:, None, None, :, None]) & (seen > 0)).sum(-1)
+        number = torch.arange(1, self.most + 1, device=obs.device)
+        return (matches.unsqueeze(-1) == number).flatten(3).float()
+
+
+class SharedCards(nn.Module):
+    """Embeds the cards that belong to no player as those in slots are, so that equal cards look alike."""
+
+    columns: Tensor
+
+    def __init__(self, spec: GameSpec, embed: TokenEmbedding) -> None:
+        super().__init__()
+        self.register_buffer("columns", torch.tensor([g.offset + f for g, f in spec.shared_cards]), persistent=False)
+        self.place = nn.Parameter(torch.randn(len(spec.shared_cards), embed.table.shape[1]) * 0.5)
+        group = next(g for g in spec.groups if g.slots and any(g.card))
+        field = group.card.index(True)
+        self.first = int(embed.shift[group.offset + field])  # row of the table for code 0
+        self.codes = group.vocabulary[field]
+
+    def forward(self, obs: Tensor, table: Tensor) -> Tensor:
+        """obs [B, W], table of all embeddings -> [B, cards, width]; a card that is not to be seen looks like none."""
+        code = obs[:, self.columns].to(torch.int64)
+        return table[self.first + torch.where(code < self.codes, code, 0)] + self.place
+
+
+class BlockOrder(nn.Module):
+    """The order of slots in a latent: by player, by symmetric block, by slot of the block."""
+
+    order: Tensor
+
+    def __init__(self, spec: GameSpec) -> None:
+        super().__init__()
+        self.shape = (spec.num_players, *spec.blocks.shape)
+        self.register_buffer("order", torch.from_numpy(block_order(spec)), persistent=False)
+
+    def forward(self, slots: Tensor) -> Tensor:
+        """[B, S, X] in the order of the tokens -> [B, P, blocks, size, X]"""
+        return slots[:, self.order].view(len(slots), *self.shape, -1)
+
+
+def block_order(spec: GameSpec) -> NDArray[np.int64]:
+    """[S] the slot, in the order of the tokens, at each place of a latent."""
+    per_player = spec.blocks.size
+    good = per_player * spec.num_players == spec.num_slots
+    require(good, "symmetric_blocks", f"all of a player's {spec.num_slots // spec.num_players} slots", per_player)
+    return np.concatenate([spec.blocks.reshape(-1) + seat * per_player for seat in range(spec.num_players)])
+
+
+def by_player(tokens: Tensor, num_players: int) -> Tensor:
+    """[B, P n, X], player by player -> [B, P, n, X]"""
+    return tokens.view(len(tokens), num_players, -1, tokens.shape[2])
+
+
+def tokens_of_first(groups: list[Group], num_players: int, players: int) -> Tensor:
+    """The tokens of some groups of a game for `num_players` that one for fewer has, too."""
+    kept: list[int] = []
+    start = 0
+    for g in groups:
+        kept += range(start, start + (g.count // num_players * players if g.per_player else g.count))
+        start += g.count
+    return torch.tensor(kept)

@@ -1,0 +1,87 @@
+// The Python face of the native step of slots networks (module muzero.model.native._native).
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "muzero/model/native/slot_network.h"
+#include "native/arrays.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace slot_step {
+namespace {
+
+using native::Array;
+using native::data_of;
+using native::Input;
+
+template <class T>
+std::map<std::string, Table<T>> tables_of(const std::map<std::string, Input>& arrays) {
+  std::map<std::string, Table<T>> tables;
+  for (const auto& [name, array] : arrays) {
+    native::Shape shape;
+    for (size_t i = 0; i < array.ndim(); ++i) shape.push_back(static_cast<int64_t>(array.shape(i)));
+    tables[name] = {data_of<T>(array, name.c_str(), shape), static_cast<int64_t>(array.size())};
+  }
+  return tables;
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // what lives until the interpreter ends is no leak: workers keep their agents
+  m.def("kernels", [] {
+    std::vector<std::string> names;
+    for (const Kernel* kernel : kernels()) names.emplace_back(kernel->name);
+    return names;
+  });
+
+  nb::class_<SlotNetwork>(m, "SlotNetwork")
+      .def(
+          "__init__",
+          [](SlotNetwork* self, const std::string& kernel, const Sizes& sizes,
+             const std::map<std::string, Input>& indices) {
+            new (self) SlotNetwork(kernel_named(kernel), sizes, tables_of<int32_t>(indices));
+          },
+          "kernel"_a, "sizes"_a, "indices"_a)
+      .def(
+          "load",
+          [](SlotNetwork& s, const std::map<std::string, Input>& weights) { s.load(tables_of<float>(weights)); },
+          "weights"_a)
+      .def(
+          "advance",
+          [](const SlotNetwork& s, const Array& latents, const Input& parent, const Input& action, const Input& shift,
+             const Input& to_play, int64_t first, int64_t games, bool only_root, const Array& outputs) {
+            const Network& n = s.network();
+            const auto nodes = static_cast<int64_t>(latents.ndim() ? latents.shape(0) : 0);
+            const auto batch = static_cast<int64_t>(latents.ndim() > 1 ? latents.shape(1) : 0);
+            const auto count = static_cast<int64_t>(parent.ndim() ? parent.shape(0) : 0);
+            const int values = only_root ? 1 : n.players;
+            Job job{};
+            job.latents = data_of<float>(latents, "latents", {nodes, batch, n.latent_dim()});
+            job.batch = batch;
+            job.parent = data_of<int64_t>(parent, "parent", {count});
+            job.action = data_of<int64_t>(action, "action", {count});
+            job.shift = data_of<int64_t>(shift, "shift", {count});
+            job.to_play = data_of<int64_t>(to_play, "to_play", {count});
+            job.count = count;
+            job.first = first;
+            job.games = games;
+            job.outputs = data_of<float>(outputs, "outputs", {count, n.actions + 2 * values});
+            job.only_root = only_root;
+            if (games < 1 || games > batch || first < 1 || first + (count - 1) / games >= nodes) {
+              throw std::invalid_argument("first, games: expected room for " + std::to_string(count) + " rows of " +
+                                          std::to_string(games) + " games from node " + std::to_string(first) +
+                                          " on, got " + std::to_string(nodes) + " nodes of " + std::to_string(batch));
+            }
+            nb::gil_scoped_release release;
+            s.run(job);
+          },
+          "latents"_a, "parent"_a, "action"_a, "shift"_a, "to_play"_a, "first"_a, "games"_a, "only_root"_a,
+          "outputs"_a);
+}
+
+}  // namespace slot_step

@@ -1,0 +1,270 @@
+// Holds the weights of a slots network as a kernel wants them, and checks what Python hands over.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muzero/model/native/slot_step.h"
+
+namespace slot_step {
+
+// The kernels that this CPU can run, the best for single precision first, and last the one for bfloat16 if there is one.
+inline std::vector<const Kernel*> kernels() {
+  std::vector<const Kernel*> found;
+#if defined(BELIEF_AVX512)
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                    __builtin_cpu_supports("avx512cd");
+  if (wide) found.push_back(&kernel_avx512);
+  found.push_back(&kernel_base);
+  if (wide && __builtin_cpu_supports("avx512bf16")) found.push_back(&kernel_bf16);
+#else
+  found.push_back(&kernel_base);
+#endif
+  return found;
+}
+
+inline const Kernel& kernel_named(const std::string& name) {
+  std::string known;
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->name == name) return *kernel;
+    known += (known.empty() ? "" : ", ") + std::string(kernel->name);
+  }
+  throw std::invalid_argument("kernel: expected one of " + known + ", got '" + name + "'");
+}
+
+// Numbers of any shape, row by row.
+template <class T>
+struct Table {
+  const T* data = nullptr;
+  int64_t size = 0;
+};
+
+using Sizes = std::map<std::string, int>;
+using Floats = std::map<std::string, Table<float>>;
+using Indices = std::map<std::string, Table<int32_t>>;
+
+class SlotNetwork {
+ public:
+  // sizes and indices name the fields of Network; weights come with `load`.
+  SlotNetwork(const Kernel& kernel, const Sizes& sizes, const Indices& indices) : kernel_(kernel), net_() {
+    const auto size = [&](const char* name, int low, int multiple = 1) {
+      const auto found = sizes.find(name);
+      if (found == sizes.end()) throw std::invalid_argument(std::string("sizes: ") + name + " is missing");
+      if (found->second < low || found->second % multiple) {
+        throw std::invalid_argument(std::string(name) + ": expected a multiple of " + std::to_string(multiple) +
+                                    ", at least " + std::to_string(low) + ", got " + std::to_string(found->second));
+      }
+      return found->second;
+    };
+    Network& n = net_;
+    n.players = size("players", 1);
+    n.slots = size("slots", 1);
+    n.slot_dim = size("slot_dim", kAlign, kAlign);
+    n.player_dim = size("player_dim", 0, kAlign);
+    n.shared = size("shared", 0);
+    n.global_dim = size("global_dim", kAlign, kAlign);
+    n.slot_hidden = size("slot_hidden", kAlign, kAlign);
+    n.hidden = size("hidden", kAlign, kAlign);
+    n.actions = size("actions", 1);
+    n.bins = size("bins", kAlign, kAlign);
+    n.touches = size("touches", 1);
+    n.touched_blocks = size("touched_blocks", 1);
+    n.blocks = size("blocks", 1);
+    n.block_size = size("block_size", 1);
+    n.kinds = size("kinds", kAlign, kAlign);
+    n.roles = size("roles", 1);
+    n.scored = size("scored", 0);
+    n.egos = size("egos", 1);
+    n.turns = size("turns", 0) != 0;
+    n.pairs = size("pairs", 0) != 0;
+    n.pair_dim = size("pair_dim", 0, kAlign);
+    if (n.players * n.blocks * n.block_size != n.slots) throw std::invalid_argument("slots: not those of the blocks");
+    if (n.egos != 1 && n.egos != n.players) throw std::invalid_argument("egos: expected 1 or one per player");
+    if (n.scored > n.slots) throw std::invalid_argument("scored: expected at most as many as slots");
+
+    const int A = n.actions, K = n.touches, R = n.scored * n.roles;
+    n.touched = keep(indices, "touched", A * K, 0, n.slots);
+    n.present = keep(indices, "present", A * K, 0, 2);
+    n.source = keep(indices, "source", A * n.players * n.slots, 0, n.slots + K);
+    n.blocks_of = keep(indices, "blocks_of", A * n.touched_blocks, -1, n.players * n.blocks);
+    n.kind_of = keep(indices, "kind_of", A, 0, n.kinds);
+    n.said_from = keep_starts(indices, "said_from");
+    n.said = keep(indices, "said", n.said_from[A], 0, R);
+    n.both_from = keep_starts(indices, "both_from");
+    n.both = keep(indices, "both", 2 * n.both_from[A], 0, R);
+  }
+
+  SlotNetwork(const SlotNetwork&) = delete;
+  SlotNetwork& operator=(const SlotNetwork&) = delete;
+
+  // Takes the network's weights, or newer ones. A layer's are NAME [outputs, inputs] and, unless it has none, NAME_bias.
+  void load(const Floats& floats) {
+    Network& n = net_;
+    const int A = n.actions, E = n.entries(), M = n.slot_hidden, H = n.hidden, D = n.slot_dim, R = n.rest_dim();
+    const int V = n.players * n.player_dim, C = n.shared, heads = n.egos > 1 ? 1 : n.players;
+    n.look = layer(floats, "look", D, M);
+    n.block = layer(floats, "block", (2 + C) * M, M);
+    n.slot_in = layer(floats, "slot_in", D, M);
+    n.compare = layer(floats, "compare", R, M);
+    if (C) n.pass_on = layer(floats, "pass_on", C * D, M);
+    n.enter = layer(floats, "enter", V + R + 4 * M, H);
+    n.hidden_layer = layer(floats, "hidden", H, H);
+    n.consequences = layer(floats, "consequences", H, n.global_dim + M + V + n.players * n.bins);
+    n.slot_out = layer(floats, "slot_out", M, D);
+    n.boards = layer(floats, "boards", n.players * n.pooled(), H);
+    n.rest = layer(floats, "rest", R, H);
+    n.mix = layer(floats, "mix", H, H);
+    n.value = layer(floats, "value", H, heads * n.bins);
+    n.speak = layer(floats, "speak", H, n.kinds + 2 * M);
+    n.policy_slot = layer(floats, "policy_slot", D, M);
+    n.policy_block = layer(floats, "policy_block", M, M);
+    n.score = layer(floats, "score", M, n.roles);
+    if (n.pair_dim) n.in_role = layer(floats, "in_role", D, n.roles * n.pair_dim);
+    n.slot_norm = norm(floats, "slot_norm", D);
+    if (n.player_dim) n.player_norm = norm(floats, "player_norm", n.player_dim);
+    n.rest_norm = norm(floats, "rest_norm", n.global_dim);
+    n.condition = norm(floats, "condition", R);
+    n.role = keep(floats, "role", A * E * M);
+    n.role_factor = keep(floats, "role_factor", A * E * M);
+    n.moved = keep(floats, "moved", A * E * E);
+    n.kind = keep(floats, "kind", n.kinds * H);
+    n.turn = keep(floats, "turn", n.players * H);
+    n.ego = keep(floats, "ego", n.egos * R);
+    n.pair_scale = keep(floats, "pair_scale", n.pairs ? M : 0);
+    n.of_pairs = keep(floats, "of_pairs", n.pair_dim);
+    n.support = keep(floats, "support", n.bins);
+    loaded_ = true;
+  }
+
+  const Network& network() const { return net_; }
+  const Kernel& kernel() const { return kernel_; }
+
+  // Computes a job's rows. Several threads may do so at once.
+  void run(const Job& job) const {
+    if (!loaded_) throw std::logic_error("load weights first");
+    for (int64_t r = 0; r < job.count; ++r) {
+      const bool known = job.parent[r] >= 0 && job.parent[r] < job.first * job.batch && job.action[r] >= 0 &&
+                         job.action[r] < net_.actions && job.shift[r] >= 0 && job.shift[r] < net_.players &&
+                         job.to_play[r] >= 0 && job.to_play[r] < net_.players;
+      if (!known) {
+        throw std::out_of_range("row " + std::to_string(r) + ": no such parent, action, shift or player: " +
+                                std::to_string(job.parent[r]) + ", " + std::to_string(job.action[r]) + ", " +
+                                std::to_string(job.shift[r]) + ", " + std::to_string(job.to_play[r]));
+      }
+    }
+    thread_local std::unique_ptr<char[]> memory;
+    thread_local size_t size = 0;
+    const auto wanted = static_cast<size_t>(kernel_.scratch(net_)) + 64;
+    if (size < wanted) {
+      memory.reset(new char[wanted]);
+      size = wanted;
+    }
+    const auto at = reinterpret_cast<uintptr_t>(memory.get());
+    kernel_.run(net_, job, memory.get() + (64 - at % 64));
+  }
+
+ private:
+  template <class T>
+  static const Table<T>& entry(const std::map<std::string, Table<T>>& tables, const std::string& name, int64_t size) {
+    const auto found = tables.find(name);
+    if (found == tables.end()) throw std::invalid_argument(name + " is missing");
+    if (found->second.size != size) {
+      throw std::invalid_argument(name + ": expected " + std::to_string(size) + " numbers, got " +
+                                  std::to_string(found->second.size));
+    }
+    return found->second;
+  }
+
+  const int32_t* keep(const Indices& tables, const std::string& name, int64_t size, int low, int end) {
+    const Table<int32_t>& table = entry(tables, name, size);
+    for (int64_t i = 0; i < size; ++i) {
+      if (table.data[i] < low || table.data[i] >= end) {
+        throw std::invalid_argument(name + ": expected numbers from " + std::to_string(low) + " to " +
+                                    std::to_string(end - 1) + ", got " + std::to_string(table.data[i]));
+      }
+    }
+    std::vector<int32_t>& kept = indices_[name];
+    kept.assign(table.data, table.data + size);
+    return kept.data();
+  }
+
+  // Where each action's part of a list starts, and the last one's ends.
+  const int32_t* keep_starts(const Indices& tables, const std::string& name) {
+    const int32_t* starts = keep(tables, name, net_.actions + 1, 0, 1 << 24);
+    for (int a = 0; a < net_.actions; ++a) {
+      if (starts[0] != 0 || starts[a] > starts[a + 1])
+        throw std::invalid_argument(name + ": expected ascending numbers");
+    }
+    return starts;
+  }
+
+  const float* keep(const Floats& tables, const std::string& name, int64_t size) {
+    const Table<float>& table = entry(tables, name, size);
+    std::vector<float>& kept = floats_[name];
+    kept.assign(table.data, table.data + size);
+    return kept.data();
+  }
+
+  Norm norm(const Floats& floats, const std::string& name, int size) {
+    return {keep(floats, name + "_scale", size), keep(floats, name + "_shift", size)};
+  }
+
+  // [outputs, inputs] as torch has it -> packed, outputs padded with zeros.
+  Matrix layer(const Floats& floats, const std::string& name, int inputs, int outputs) {
+    const float* w = entry(floats, name, int64_t{inputs} * outputs).data;
+    const int padded = (outputs + kAlign - 1) / kAlign * kAlign, width = kernel_.width, pair = kernel_.bf16 ? 2 : 1;
+    const auto count = static_cast<size_t>(inputs) * static_cast<size_t>(padded);
+    std::vector<char>& packed = packed_[name];
+    packed.resize(count * (kernel_.bf16 ? 2 : 4));
+    char* to = packed.data();
+    for (int first = 0; first < padded;) {
+      const int vectors = std::min((padded - first) / width, kernel_.panel);
+      for (int k = 0; k < inputs; k += pair) {
+        for (int out = first; out < first + vectors * width; ++out) {
+          for (int i = k; i < k + pair; ++i) {
+            const float number = out < outputs ? w[int64_t{out} * inputs + i] : 0.0f;
+            if (kernel_.bf16) {
+              const uint16_t half = rounded(number);
+              std::memcpy(to, &half, 2);
+            } else {
+              std::memcpy(to, &number, 4);
+            }
+            to += kernel_.bf16 ? 2 : 4;
+          }
+        }
+      }
+      first += vectors * width;
+    }
+    std::vector<float>& bias = floats_[name + "_bias"];
+    bias.assign(static_cast<size_t>(padded), 0.0f);
+    if (floats.count(name + "_bias")) {
+      std::memcpy(bias.data(), entry(floats, name + "_bias", outputs).data,
+                  sizeof(float) * static_cast<size_t>(outputs));
+    }
+    return {packed.data(), bias.data(), inputs, padded};
+  }
+
+  // To bfloat16, to the nearest, ties to even.
+  static uint16_t rounded(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    if (x != x) return 0x7fff;  // not a number, and stays so
+    return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+
+  const Kernel& kernel_;
+  Network net_;
+  bool loaded_ = false;
+  std::map<std::string, std::vector<char>> packed_;
+  std::map<std::string, std::vector<float>> floats_;
+  std::map<std::string, std::vector<int32_t>> indices_;
+};
+
+}  // namespace slot_step

@@ -1,0 +1,317 @@
+"""Checkpoints: atomic, complete, and safe to load.
+
+    run/
+      config.yaml  config_hash  lock  metrics.jsonl  timings.jsonl
+      checkpoints/000120/
+        weights.safetensors  ema.safetensors  optimizer.safetensors    tensors, one file per group
+        replay.npz ...                                                  numpy arrays, one file per group, uncompressed
+        state.json                                                      everything else
+        manifest.json                                                   size and SHA-256 of each, written last
+
+A checkpoint is written under a temporary name, flushed to the disk and renamed, so that whatever has its name is whole.
+Loading executes nothing that the files contain: there is no pickle in them, and none is accepted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import warnings
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+from torch import Tensor
+
+from muzero.config import require
+from muzero.runs.files import (
+    DRAFT,
+    Arrays,
+    CheckpointError,
+    Json,
+    Tensors,
+    fingerprint,
+    json_text,
+    naming,
+    read_arrays,
+    read_json,
+    read_tensors,
+    replace_file,
+    sync,
+    verify,
+    write,
+    write_arrays,
+    write_tensors,
+)
+
+FORMAT = 1
+AGENT_KEYS = ("game", "players", "variant", "model")  # without these nobody can play with the weights
+
+CONFIG, CHECKPOINTS = "config.yaml", "checkpoints"
+WEIGHTS, EMA, STATE, MANIFEST = "weights.safetensors", "ema.safetensors", "state.json", "manifest.json"
+_LIGHT = (WEIGHTS, EMA, STATE)  # what is left of a thinned checkpoint
+_METADATA = "belief-muzero"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All that was saved.
+
+    Attributes:
+      path: its directory.
+      iteration: after which it was saved.
+      tensors: by group and name, on the CPU.
+      arrays: by group and name.
+      state: as given to `save`.
+      agent: as given to `save`, with the format and the iteration.
+    """
+
+    path: Path
+    iteration: int
+    tensors: dict[str, dict[str, Tensor]]
+    arrays: dict[str, dict[str, NDArray[Any]]]
+    state: Json
+    agent: Json
+
+
+class Weights(NamedTuple):
+    """What it takes to play: weights, their moving average if there is one, and what network and game they are for."""
+
+    weights: dict[str, Tensor]
+    ema: dict[str, Tensor] | None
+    agent: Json
+
+
+def save(
+    run_dir: str | Path,
+    iteration: int,
+    *,
+    tensors: Mapping[str, Tensors],
+    arrays: Mapping[str, Arrays],
+    state: Mapping[str, Any],
+    agent: Mapping[str, Any],
+    keep: int = 2,
+    permanent: Container[int] = (),
+) -> Path:
+    """Saves a checkpoint and lets go of old ones. Checkpoints of later iterations, from which the run did not resume,
+    are removed.
+
+    Args:
+      run_dir: of the run; nobody else may be saving there (see `run_directory.open_run`).
+      iteration: names the checkpoint.
+      tensors: groups of tensors; "weights" must be among them, "ema" may be, others (optimizer) are free.
+      arrays: groups of numpy arrays, of any type but objects.
+      state: what JSON can hold.
+      agent: goes into the weights files, so that one of them is enough to play: at least `AGENT_KEYS`.
+      keep: newest checkpoints that stay whole.
+      permanent: iterations whose weights and state stay for good, for instance `range(0, 10**9, 50)`; the other old
+        checkpoints are deleted.
+
+    Returns:
+      The checkpoint's directory.
+    """
+    require(iteration >= 0, "iteration", "0 or more", iteration)
+    require(keep >= 1, "keep", "1 or more", keep)
+    require("weights" in tensors, "tensors", "weights among them", sorted(tensors))
+    names = [*tensors, *arrays]
+    require(len(set(names)) == len(names), "tensors and arrays", "different names", sorted(names))
+    for name in names:
+        require(re.fullmatch(r"[A-Za-z0-9_]+", name) is not None, "a group's name", "letters, digits and _", name)
+    for key in AGENT_KEYS:
+        require(key in agent, "agent", f"the key {key}", sorted(agent))
+
+    home = Path(run_dir) / CHECKPOINTS
+    home.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(run_dir)
+    draft, place = home / f"{DRAFT}{iteration:06d}", home / f"{iteration:06d}"
+    draft.mkdir()
+    try:
+        about = {_METADATA: json_text({**agent, "format": FORMAT, "iteration": iteration})}
+        for name, group in tensors.items():
+            write_tensors(draft / f"{name}.safetensors", group, about if name in ("weights", "ema") else None)
+        for name, values in arrays.items():
+            write_arrays(draft / f"{name}.npz", values)
+        write(draft / STATE, json_text({"format": FORMAT, "iteration": iteration, "state": state}).encode())
+        files = {file.name: fingerprint(file) for file in sorted(draft.iterdir())}
+        write(draft / MANIFEST, _manifest_bytes(complete=True, files=files))
+        sync(draft)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    if place.exists():
+        _discard(place)
+    draft.rename(place)
+    sync(home)
+    _let_go(home, iteration, keep, permanent)
+    return place
+
+
+def checkpoints(run_dir: str | Path) -> list[Path]:
+    """Directories of the run's checkpoints, thinned ones too, oldest first."""
+    home = Path(run_dir) / CHECKPOINTS
+    places = home.iterdir() if home.is_dir() else iter(())
+    return sorted((p for p in places if re.fullmatch(r"\d{6,}", p.name)), key=lambda place: int(place.name))
+
+
+def load(place: str | Path) -> Checkpoint:
+    """Loads one whole checkpoint; raises `CheckpointError` if anything about it is wrong."""
+    place = Path(place)
+    complete, files = _read_manifest(place)
+    if not complete:
+        raise CheckpointError(f"{place}: thinned, it has weights but nothing to resume from")
+    for name, expected in files.items():
+        verify(place / name, expected)
+    content = read_json(place / STATE)
+    _check_format(place / STATE, content)
+    state, iteration = content.get("state"), content.get("iteration")
+    if not isinstance(state, dict) or not isinstance(iteration, int) or f"{iteration:06d}" != place.name:
+        raise CheckpointError(f"{place / STATE}: is not the state of iteration {place.name}")
+    tensors: dict[str, dict[str, Tensor]] = {}
+    arrays: dict[str, dict[str, NDArray[Any]]] = {}
+    for path in (place / name for name in files):
+        if path.suffix == ".safetensors":
+            tensors[path.stem], _ = read_tensors(path)
+        elif path.suffix == ".npz":
+            arrays[path.stem] = read_arrays(path)
+    return Checkpoint(place, iteration, tensors, arrays, state, _read_weights(place / WEIGHTS)[1])
+
+
+def load_latest(run_dir: str | Path) -> Checkpoint | None:
+    """The newest checkpoint from which a run can resume, or None if there is no checkpoint at all.
+
+    A damaged one is passed over with a warning that says what is wrong with it; if all are damaged, that is an error.
+    """
+    problems: list[str] = []
+    for place in reversed(checkpoints(run_dir)):
+        try:
+            found = load(place)
+        except CheckpointError as error:
+            problems.append(str(error))
+            continue
+        _warn(problems, found.path)
+        return found
+    if problems:
+        raise CheckpointError("\n  ".join([f"{run_dir}: no checkpoint can be resumed", *problems]))
+    return None
+
+
+def load_weights(path: str | Path) -> Weights:
+    """Loads weights to play with, from a run (the newest checkpoint), a checkpoint, or a lone .safetensors file."""
+    path = Path(path)
+    if path.is_file():
+        weights, agent = _read_weights(path)
+        return Weights(weights, None, agent)
+    if (path / MANIFEST).exists() or (path / WEIGHTS).exists():
+        return _weights_of(path)
+    if not path.exists():
+        raise CheckpointError(f"{path}: does not exist")
+    if not (path / CONFIG).exists() and not (path / CHECKPOINTS).is_dir():
+        raise CheckpointError(f"{path}: neither a run directory nor a checkpoint nor a .safetensors file")
+    problems: list[str] = []
+    for place in reversed(checkpoints(path)):
+        try:
+            found = _weights_of(place)
+        except CheckpointError as error:
+            problems.append(str(error))
+            continue
+        _warn(problems, place)
+        return found
+    raise CheckpointError("\n  ".join([f"{path}: no checkpoint can be used", *(problems or ["there is none yet"])]))
+
+
+def remove_leftovers(run_dir: str | Path) -> None:
+    """Removes what an interrupted `save` has left; only for the process that holds the run's lock."""
+    for draft in (Path(run_dir) / CHECKPOINTS).glob(f"{DRAFT}*"):
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _let_go(home: Path, iteration: int, keep: int, permanent: Container[int]) -> None:
+    """Thins or deletes checkpoints after one has been saved."""
+    places = checkpoints(home.parent)
+    for place in places:
+        if int(place.name) > iteration:
+            _discard(place)
+    for place in [place for place in places if int(place.name) <= iteration][:-keep]:
+        if int(place.name) in permanent:
+            _thin(place)
+        else:
+            _discard(place)
+
+
+def _thin(place: Path) -> None:
+    """Leaves the weights and the state of a checkpoint, and a manifest of them."""
+    try:
+        complete, files = _read_manifest(place)
+    except CheckpointError as error:
+        warnings.warn(f"cannot be thinned, stays as it is: {error}", RuntimeWarning, stacklevel=4)
+        return
+    left = {name: files[name] for name in files if name in _LIGHT}
+    if complete:  # the manifest goes first, so that it never promises a file that is gone
+        replace_file(place / MANIFEST, _manifest_bytes(complete=False, files=left))
+    for file in place.iterdir():
+        if file.name not in left and file.name != MANIFEST:
+            file.unlink()
+
+
+def _discard(place: Path) -> None:
+    """Deletes a checkpoint; out of sight first, so that half of one is never seen."""
+    hidden = place.with_name(f"{DRAFT}discarded-{place.name}")
+    place.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _weights_of(place: Path) -> Weights:
+    """Verified weights of a checkpoint, whole or thinned."""
+    _, files = _read_manifest(place)
+    for name in (WEIGHTS, EMA):
+        if name in files:
+            verify(place / name, files[name])
+    weights, agent = _read_weights(place / WEIGHTS)
+    return Weights(weights, _read_weights(place / EMA)[0] if EMA in files else None, agent)
+
+
+def _warn(problems: Sequence[str], instead: Path) -> None:
+    for problem in problems:
+        warnings.warn(f"{problem}; using {instead} instead", RuntimeWarning, stacklevel=3)
+
+
+def _manifest_bytes(*, complete: bool, files: Mapping[str, Json]) -> bytes:
+    return json_text({"format": FORMAT, "complete": complete, "files": files}).encode()
+
+
+def _check_format(path: Path, content: Json) -> None:
+    if content.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: format {content.get('format')!r}, this code reads format {FORMAT}")
+
+
+def _read_manifest(place: Path) -> tuple[bool, dict[str, Json]]:
+    """Whether the checkpoint in a directory is whole, and the fingerprints of its files."""
+    path = place / MANIFEST
+    content = read_json(path)
+    _check_format(path, content)
+    with naming(path):
+        files: dict[str, Json] = dict(content["files"])
+        for name in (WEIGHTS, STATE):
+            if name not in files:
+                raise CheckpointError(f"{path}: does not list {name}")
+        for name in files:
+            if Path(name).name != name:
+                raise CheckpointError(f"{path}: lists {name!r}, which is not in the directory")
+        return bool(content["complete"]), files
+
+
+def _read_weights(path: Path) -> tuple[dict[str, Tensor], Json]:
+    """Weights, and what network and game they are for."""
+    tensors, metadata = read_tensors(path)
+    with naming(path):
+        if _METADATA not in metadata:
+            raise CheckpointError(f"{path}: has no {_METADATA} metadata, so these are not weights of an agent")
+        agent: Json = json.loads(metadata[_METADATA])
+        _check_format(path, agent)
+        missing = [key for key in AGENT_KEYS if key not in agent]
+        if missing:
+            raise CheckpointError(f"{path}: the metadata lacks {', '.join(missing)}")
+    return tensors, agent

@@ -1,7 +1,0 @@
-#include "muzero/slot_kernel.h"
-
-namespace slot_step {
-
-const Kernel kernel_base = {"base", kWidth, kPanel, kBf16, scratch, run};
-
-}  // namespace slot_step
