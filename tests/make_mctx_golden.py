@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.mcts.test_mctx import theirs, with_their_gumbel
 from tests.search_problems import Problem, ours
-from tests.test_mctx import theirs, with_their_gumbel
 
 PATH = Path(__file__).parent / "data" / "mctx_golden.json"
 GAMES = 16

@@ -2,8 +2,8 @@
 
 A slots latent is [slots of all players from the mover's on, players' vectors, shared cards as slots, global part]. The
 two kinds have the same parts, which `muzero.model.network` puts together: dynamics, a trunk that feeds the heads, a
-policy head. Shapes: B batch, P players, A actions, L latent, S slots, D slot, G global, E egos, N bins, M hidden units of a
-slot, V a player's vector, C shared cards.
+policy head. Shapes: B batch, P players, A actions, L latent, S slots, D slot, G global, E egos, N bins, M hidden units
+of a slot, V a player's vector, C shared cards.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from muzero.data.replay_buffer import FAN, Batch, Replay, SumTree, bytes_needed
 from muzero.data.targets import Episode, unpack_legal
-from tests.test_targets import assert_window, random_episode, slow_returns, slow_window
+from tests.data.test_targets import assert_window, random_episode, slow_returns, slow_window
 
 P, W, A, F = 3, 4, 6, 3
 STEPS, DISCOUNT = 3, 0.9

@@ -18,7 +18,7 @@ import torch
 from muzero.config import Config, RuntimeConfig, TrainConfig
 from muzero.selfplay.runtime import Beside, Local, RayRuntime, Runtime, make_runtime, pick_device
 from muzero.selfplay.worker import Played
-from tests.test_selfplay import MIXED, orders, same, settings, weights
+from tests.selfplay.test_worker import MIXED, orders, same, settings, weights
 
 ray = pytest.importorskip("ray")
 
@@ -187,7 +187,7 @@ def test_a_self_play_process_hears_no_signals_from_the_start() -> None:
 
 def test_a_cluster_that_is_not_there_is_named() -> None:
     program = """
-from tests.test_runtime import RayRuntime, a_config, replace
+from tests.selfplay.test_runtime import RayRuntime, a_config, replace
 config = a_config("ray")
 for change in ({"address": "127.0.0.1:1"}, {"worker_gpus": 99.0}):
     try:

@@ -15,7 +15,7 @@ from torch import nn
 from muzero.runs.checkpoint import load_latest, save
 from muzero.runs.files import CheckpointError
 from muzero.training.optimizer_state import optimizer_state, restore_optimizer, rng_from_json, rng_to_json
-from tests.test_checkpoint import content, same_tensor
+from tests.runs.test_checkpoint import content, same_tensor
 
 
 def learner(seed: int, **options: Any) -> tuple[nn.Sequential, torch.optim.AdamW]:

@@ -58,7 +58,7 @@ WAIT = 240.0
 
 # Processes are forked from one that has imported everything, which takes longer than most runs.
 _fork = multiprocessing.get_context("forkserver")
-_fork.set_forkserver_preload(["muzero.train", "tests.test_train"])
+_fork.set_forkserver_preload(["muzero.train", "tests.training.test_trainer"])
 
 
 @dataclass(frozen=True)
