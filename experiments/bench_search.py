@@ -113,8 +113,8 @@ def run_bare(planner: Planner, calls: int) -> None:
         for _ in range(calls):
             lane.run_network()
 
-    with ThreadPoolExecutor(max(1, len(planner.lanes) - 1)) as crew:
-        others = [crew.submit(run, lane) for lane in planner.lanes[1:]]
+    with ThreadPoolExecutor(max(1, len(planner.lanes) - 1)) as pool:
+        others = [pool.submit(run, lane) for lane in planner.lanes[1:]]
         run(planner.lanes[0])
         for other in others:
             other.result()
@@ -241,9 +241,9 @@ def main() -> None:
                 config = SearchConfig(
                     algorithm=algorithm,
                     simulations=simulations,
-                    threads=threads,
-                    workers=lanes,
-                    compile="auto" if compiled else "off",
+                    tree_threads=threads,
+                    lanes=lanes,
+                    backend="auto" if compiled else "eager",
                 )
                 row = measure(network, config, batch, options.seconds)
                 cells = "".join(f"{row[c]:>18,.3f}" if row[c] < 100 else f"{row[c]:>18,.0f}" for c in columns)

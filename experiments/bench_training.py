@@ -44,27 +44,33 @@ import env
 from experiments.bench_env import cpu_model
 from experiments.bench_search import seconds, situations
 from muzero.config import Config, scheduled
-from muzero.data.replay_buffer import Replay
+from muzero.data.replay_buffer import ReplayBuffer
 from muzero.data.targets import Episode
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs.memory import settle_memory
 from muzero.runs.run_directory import RunDirectory, open_run
-from muzero.selfplay.opponents import Curriculum, Mixture
+from muzero.selfplay.opponents import Curriculum, OpponentMix
 from muzero.selfplay.runtime import RayRuntime
-from muzero.selfplay.worker import Orders, Played, SelfPlay
+from muzero.selfplay.worker import PlayRequest, PlayResult, SelfPlay
 from muzero.training.learner import LOSSES, _compiled_losses, window_losses
 from muzero.training.trainer import CHANGEABLE, Trainer, read_config
 
 Figures = dict[str, Any]
 
 # The same stages, small enough for a test.
-QUICK = ("model=tiny", "search.compile=off", "search.simulations=4", "selfplay.simulations=[]", "selfplay.tables=16")
-QUICK += ("selfplay.episodes=8", "replay.megabytes=8", "learner.batch=16", "train.steps=4", "replay.warm_up=100")
+QUICK = ("model=tiny", "search.backend=eager", "search.simulations=4", "selfplay.simulations=[]", "selfplay.tables=16")
+QUICK += (
+    "selfplay.games_per_iteration=8",
+    "replay.megabytes=8",
+    "learner.batch=16",
+    "train.steps=4",
+    "replay.warm_up=100",
+)
 QUICK_PAPER = ("model.latent=flat", "model.encoder=transformer", "learner.reconstruction_weight=0")
-QUICK_CPU = ("selfplay.moves=40",)
+QUICK_CPU = ("selfplay.steps_per_iteration=40",)
 # A few short games, to see that iterations work and to have something to learn from.
-REDUCED = ("selfplay.tables=16", "selfplay.episodes=4", "selfplay.simulations=[[0,4]]", "train.steps=4")
+REDUCED = ("selfplay.tables=16", "selfplay.games_per_iteration=4", "selfplay.simulations=[[0,4]]", "train.steps=4")
 REDUCED += ("replay.megabytes=256", "replay.warm_up=1")
 
 
@@ -80,9 +86,9 @@ class Watched(Trainer):
 
     def __init__(self, config: Config, run: RunDirectory) -> None:
         super().__init__(config, run)
-        self.played: list[Played] = []
+        self.played: list[PlayResult] = []
 
-    def _take_in(self, played: list[Played]) -> None:
+    def _take_in(self, played: list[PlayResult]) -> None:
         super()._take_in(played)
         self.played += played
 
@@ -126,7 +132,7 @@ def in_turn(
 
 def iterations(trainer: Watched, at_least: float) -> Figures:
     """Seconds per iteration by stage, once learning has begun, and speeds."""
-    if trainer.beside:
+    if trainer.asynchronous:
         trainer._request()
     while not trainer.learner.steps:
         trainer._iterate()
@@ -136,7 +142,7 @@ def iterations(trainer: Watched, at_least: float) -> Figures:
     while len(rows) < 2 or time.perf_counter() - started < at_least:
         rows.append(trainer._iterate()[1])
     elapsed, played = time.perf_counter() - started, trainer.played[before:]
-    if trainer.beside:
+    if trainer.asynchronous:
         trainer.runtime.gather()  # what is still being played would disturb what is measured next
     stages = {name: statistics.mean(row["seconds"][name] for row in rows) for name in rows[0]["seconds"]}
     parts = {
@@ -154,7 +160,7 @@ def iterations(trainer: Watched, at_least: float) -> Figures:
     }
 
 
-def fill(replay: Replay, episodes: Sequence[Episode]) -> None:
+def fill(replay: ReplayBuffer, episodes: Sequence[Episode]) -> None:
     """Adds games until old ones have to leave."""
     before, added = replay.episodes, 0
     while replay.episodes == before + added:
@@ -174,7 +180,7 @@ def learning(trainer: Watched, at_least: float) -> Figures:
     weight = torch.tensor([names[name] for name in LOSSES], device=learner.device)
     losses_of = _compiled_losses() if config.learner.compile else window_losses
 
-    def bare(ahead: float = config.learner.one_ahead, skipped: Sequence[str] = learner._skipped) -> None:
+    def bare(ahead: float = config.learner.one_step_share, skipped: Sequence[str] = learner._skipped) -> None:
         for _ in range(steps):
             with torch.autocast(learner.device.type, torch.bfloat16, enabled=config.learner.bf16):
                 losses, _ = losses_of(trainer.network, loaded, ahead, learner.discount, skipped)
@@ -199,11 +205,11 @@ def learning(trainer: Watched, at_least: float) -> Figures:
     }
 
 
-def first_orders(config: Config, mixture: Mixture, **changed: Any) -> Orders:
+def first_orders(config: Config, mixture: OpponentMix, **changed: Any) -> PlayRequest:
     """What the trainer asks for at the start, of these opponents."""
     c = config.selfplay
     return replace(
-        Orders(
+        PlayRequest(
             version=0,
             episodes=c.episodes,
             moves=c.moves,
@@ -218,7 +224,7 @@ def first_orders(config: Config, mixture: Mixture, **changed: Any) -> Orders:
 def selfplay_threads(config: Config) -> int:
     """Of torch in self-play, as the runtimes set them."""
     threads = config.runtime.threads or os.cpu_count() or 1
-    if config.search.workers > 1:
+    if config.search.lanes > 1:
         return 1
     return max(1, threads - threads // 2) if config.train.mode == "async" else threads
 
@@ -227,7 +233,7 @@ def playing(config: Config, at_least: float) -> Figures:
     """Decisions per second of self-play, beside the same searches alone."""
     torch.set_num_threads(selfplay_threads(config))
     worker = SelfPlay(config)
-    orders = first_orders(config, Mixture(0.0, ()))
+    orders = first_orders(config, OpponentMix(0.0, ()))
     planner = worker.planner(orders.simulations)
     asked: list[tuple[Any, ...]] = []
     plan = planner.plan
@@ -287,17 +293,17 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
     """A whole iteration, from steps of all tables in the middle of games and from steps of the learner."""
     torch.set_num_threads(selfplay_threads(config))
     worker = SelfPlay(config)
-    mixture = Mixture(0.0, Curriculum(config.selfplay.curriculum, config.game.bots).shares())
+    mixture = OpponentMix(0.0, Curriculum(config.selfplay.curriculum, config.game.bots).shares())
     idle = first_orders(config, mixture, simulations=1)
     worker.play(replace(idle, moves=31))
     orders = first_orders(config, mixture, moves=1)
-    moves: list[Played] = []
+    moves: list[PlayResult] = []
     while len(moves) < 2 or sum(move.seconds for move in moves) < at_least:
         moves.append(worker.play(orders))
     length = decisions_per_game(config)
     # A move costs every table one decision, whoever makes it.
     per_decision = sum(move.seconds for move in moves) / sum(move.steps for move in moves)
-    selfplay = config.selfplay.episodes * length * per_decision
+    selfplay = config.selfplay.games_per_iteration * length * per_decision
     whole = sum(move.seconds for move in moves)
     parts = {
         "env": sum(move.env_seconds for move in moves) / whole,
@@ -306,7 +312,7 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
     }
     learner = config.train.steps / steps_per_s
     return {
-        "episodes": config.selfplay.episodes,
+        "episodes": config.selfplay.games_per_iteration,
         "simulations": orders.simulations,
         "steps": config.train.steps,
         "decisions_per_game": length,
@@ -328,7 +334,7 @@ def ray_speeds(one: Config, two: Config, at_least: float) -> tuple[Figures, Figu
         games: list[list[float]] = [[], []]
 
         def seconds_per_decision(which: int, config: Config) -> float:
-            runtimes[which].request(first_orders(config, Mixture(0.0, ())), weights, None)
+            runtimes[which].request(first_orders(config, OpponentMix(0.0, ())), weights, None)
             began = time.perf_counter()
             played = runtimes[which].gather()
             elapsed = time.perf_counter() - began

@@ -19,15 +19,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments import common as studies
-from experiments.common import Meeting, Row, Run
+from experiments.common import MatchSpec, Row, Run
 
 PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
 
 
-def meetings(runs: Sequence[Run], options: argparse.Namespace) -> list[Meeting]:
+def meetings(runs: Sequence[Run], options: argparse.Namespace) -> list[MatchSpec]:
     """Every checkpoint against every bot."""
     return [
-        Meeting(
+        MatchSpec(
             f"{run.label}--{iteration:06d}--{bot.replace('/', '_')}",
             run.agent(iteration, simulations=options.simulations),
             f"bot:{bot}",
@@ -162,7 +162,7 @@ def study(options: argparse.Namespace, command: str) -> None:
     """Plays and writes."""
     runs = studies.read_runs(options.runs)
     studies.same_players(runs)
-    points = by_checkpoint(studies.play_meetings(meetings(runs, options), options))
+    points = by_checkpoint(studies.play_match_specs(meetings(runs, options), options))
     result = {"command": command, "games": options.games, "table": summarize(points), "checkpoints": points}
     studies.write_study(options.out, "bot_eval", result, markdown(result, command), plot(result))
 
@@ -172,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = studies.make_parser(__doc__, "per checkpoint and bot")
     studies.add_run_options(parser, "all checkpoints kept", bots=True)
     studies.add_match_options(parser)
-    return studies.run_study(parser, study, argv)
+    return studies.run_experiment(parser, study, argv)
 
 
 if __name__ == "__main__":

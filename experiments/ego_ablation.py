@@ -23,14 +23,14 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from experiments import common as studies
-from experiments.common import Meeting, Row
+from experiments.common import MatchSpec, Row
 from muzero.config import require
 
 PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
 ABLATIONS = ("no_ego", "wrong_ego", "zero_all")
 
 
-def meetings(options: argparse.Namespace) -> list[Meeting]:
+def meetings(options: argparse.Namespace) -> list[MatchSpec]:
     """Intact against ablated, for every run, iteration and ablation."""
     runs = studies.read_runs(options.runs)
     studies.same_players(runs)
@@ -42,7 +42,7 @@ def meetings(options: argparse.Namespace) -> list[Meeting]:
                 full = run.agent(iteration, simulations=options.simulations)
                 ablated = run.agent(iteration, simulations=options.simulations, ablation=ablation)
                 labels = {"run": str(run.path), "variant": run.variant, "iteration": iteration, "ablation": ablation}
-                found.append(Meeting(f"{run.label}--{iteration:06d}--{ablation}", full, ablated, run.players, labels))
+                found.append(MatchSpec(f"{run.label}--{iteration:06d}--{ablation}", full, ablated, run.players, labels))
     return found
 
 
@@ -123,7 +123,7 @@ def plot(result: Row) -> Figure:
 
 def study(options: argparse.Namespace, command: str) -> None:
     """Plays and writes."""
-    rows = studies.with_holm(studies.play_meetings(meetings(options), options))
+    rows = studies.with_holm(studies.play_match_specs(meetings(options), options))
     result = {"command": command, **combine(rows)}
     studies.write_study(options.out, "ego_ablation", result, markdown(result, command), plot(result))
 
@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = studies.make_parser(__doc__)
     studies.add_run_options(parser, "each run's newest")
     studies.add_match_options(parser)
-    return studies.run_study(parser, study, argv)
+    return studies.run_experiment(parser, study, argv)
 
 
 if __name__ == "__main__":

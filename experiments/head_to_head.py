@@ -24,7 +24,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from experiments import common as studies
-from experiments.common import Meeting, Row, Run
+from experiments.common import MatchSpec, Row, Run
 from muzero.config import require
 
 PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
@@ -38,7 +38,7 @@ def pairs_of(a: Sequence[Run], b: Sequence[Run], everybody: bool) -> list[tuple[
     return list(zip(a, b, strict=True))
 
 
-def meetings(options: argparse.Namespace) -> list[Meeting]:
+def meetings(options: argparse.Namespace) -> list[MatchSpec]:
     """All matches to play."""
     runs = studies.read_runs([*options.a, *options.b])
     studies.same_players(runs)
@@ -52,7 +52,7 @@ def meetings(options: argparse.Namespace) -> list[Meeting]:
                 "kinds": [a.variant, b.variant],
                 "simulations": options.simulations,
             }
-            found.append(Meeting(f"{a.label}--{b.label}--{iteration:06d}", *agents, a.players, labels))
+            found.append(MatchSpec(f"{a.label}--{b.label}--{iteration:06d}", *agents, a.players, labels))
     return found
 
 
@@ -172,7 +172,7 @@ def study(options: argparse.Namespace, command: str) -> None:
         rows = studies.read_parts(options.out)
     else:
         require(bool(options.a) and bool(options.b), "--a and --b", "runs (or --merge)", (options.a, options.b))
-        rows = studies.play_meetings(meetings(options), options)
+        rows = studies.play_match_specs(meetings(options), options)
     result = {"command": command, **combine(rows)}
     studies.write_study(options.out, "head_to_head", result, markdown(result, command), plot(result))
 
@@ -186,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--all-pairs", action="store_true", help="every run of --a meets every run of --b")
     parser.add_argument("--merge", action="store_true", help="only combine the parts that are there")
     studies.add_match_options(parser)
-    return studies.run_study(parser, study, argv)
+    return studies.run_experiment(parser, study, argv)
 
 
 if __name__ == "__main__":

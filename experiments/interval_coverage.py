@@ -340,7 +340,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--deals", type=int, default=10_000, help="of each pair of bots (default: 10000)")
     parser.add_argument("--evaluations", type=int, default=100, help="of two equal agents (default: 100)")
     parser.add_argument("--evaluation-games", type=int, default=400, help="of each of them (default: 400)")
-    return studies.run_study(parser, study, argv)
+    return studies.run_experiment(parser, study, argv)
 
 
 if __name__ == "__main__":

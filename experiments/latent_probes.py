@@ -378,7 +378,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the study."""
     parser = studies.make_parser(__doc__, "to take positions from")
     studies.add_run_options(parser)
-    return studies.run_study(parser, study, argv)
+    return studies.run_experiment(parser, study, argv)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from experiments import common as studies
-from experiments.common import Meeting, Row
+from experiments.common import MatchSpec, Row
 from muzero.config import require
 
 
-def meetings(options: argparse.Namespace) -> list[Meeting]:
+def meetings(options: argparse.Namespace) -> list[MatchSpec]:
     """Every run against every bot, at tables of every size that it knows."""
     found = []
     runs = studies.read_runs(options.runs)
@@ -37,7 +37,7 @@ def meetings(options: argparse.Namespace) -> list[Meeting]:
             for bot in options.bots or run.bots if players in run.player_counts else ():
                 labels = {"run": str(run.path), "variant": run.variant, "iteration": iteration, "bot": bot}
                 name = f"{run.label}--{iteration:06d}--{players}p--{bot}"
-                found.append(Meeting(name, agent, f"bot:{bot}", players, labels))
+                found.append(MatchSpec(name, agent, f"bot:{bot}", players, labels))
     return found
 
 
@@ -114,7 +114,7 @@ def plot(result: Row) -> Figure:
 
 def study(options: argparse.Namespace, command: str) -> None:
     """Plays and writes."""
-    rows = studies.with_holm(studies.play_meetings(meetings(options), options))
+    rows = studies.with_holm(studies.play_match_specs(meetings(options), options))
     result = {"command": command, "rows": combine(rows), "matches": rows}
     studies.write_study(options.out, "players", result, markdown(result, command), plot(result))
 
@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     studies.add_run_options(parser, bots=True)
     parser.add_argument("--players", nargs="+", type=int, metavar="N", help="(default: all that a run was trained for)")
     studies.add_match_options(parser)
-    return studies.run_study(parser, study, argv)
+    return studies.run_experiment(parser, study, argv)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,12 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from experiments import common as studies
-from experiments.common import Meeting, Row, Run
+from experiments.common import MatchSpec, Row, Run
 from muzero.config import require
 from muzero.matches import ladder
 
 
-def meetings(runs: Sequence[Run], iteration: int, options: argparse.Namespace) -> list[Meeting]:
+def meetings(runs: Sequence[Run], iteration: int, options: argparse.Namespace) -> list[MatchSpec]:
     """All matches between runs of different variants."""
     groups = studies.variants(runs)
     require(len(groups) >= 2, "--runs", "runs of two variants or more", ", ".join(groups))
@@ -37,7 +37,7 @@ def meetings(runs: Sequence[Run], iteration: int, options: argparse.Namespace) -
         for a, b in pairs(groups[first], groups[second]):
             agents = (run.agent(iteration, simulations=options.simulations) for run in (a, b))
             labels = {"kinds": [first, second], "pair": [str(a.path), str(b.path)], "iteration": iteration}
-            found.append(Meeting(f"{a.label}--{b.label}--{iteration:06d}", *agents, a.players, labels))
+            found.append(MatchSpec(f"{a.label}--{b.label}--{iteration:06d}", *agents, a.players, labels))
     return found
 
 
@@ -91,7 +91,7 @@ def study(options: argparse.Namespace, command: str) -> None:
     studies.same_players(runs)
     require(runs[0].players == 2, "--runs", "runs for two players, so that a ladder makes sense", runs[0].players)
     iteration = studies.iterations_of(runs, [options.iteration] if options.iteration is not None else None)[-1]
-    matches = studies.play_meetings(meetings(runs, iteration, options), options)
+    matches = studies.play_match_specs(meetings(runs, iteration, options), options)
     rows, names = combine(matches), list(studies.variants(runs))
     found = ladder.rate(rows, names, "baseline" if "baseline" in names else names[0])
     figure: Figure = ladder.plot(found, rows)
@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--iteration", type=int, metavar="I", help="(default: the newest that all have)")
     parser.add_argument("--all-pairs", action="store_true", help="every run meets every run of the other variants")
     studies.add_match_options(parser)
-    return studies.run_study(parser, study, argv)
+    return studies.run_experiment(parser, study, argv)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-COMPILE = ("auto", "native", "off", "on", "any", "graphs")
+BACKENDS = ("auto", "native", "eager", "compiled", "compiled_dynamic", "cuda_graphs")
 
 
 def cores() -> int:
@@ -39,7 +39,7 @@ class ModelConfig:
       value_min, value_max, value_bins: support of the categorical value and reward heads.
       ignore: what the encoder does not read of an observation: names of groups, or group.field.
       ego: condition predictions on the player they are for (variant).
-      outcome: predict winner and ranks (variant).
+      outcome_heads: predict winner and ranks (variant).
     """
 
     latent: str = "slots"
@@ -60,7 +60,7 @@ class ModelConfig:
     value_bins: int = 21
     ignore: list[str] = field(default_factory=list)
     ego: bool = False
-    outcome: bool = False
+    outcome_heads: bool = False
 
     def check(self) -> None:
         """Refuses impossible values by name."""
@@ -95,11 +95,12 @@ class SearchConfig:
         except in evaluation. Above 1, what was once learned against an action fades unless searches confirm it.
       skip_forced: do not search where only one action is legal.
       bf16: run the network in bfloat16 (autocast, or the native kernel of that kind).
-      compile: "native", the recurrent step in C++ (slots latents on a CPU); "on", through torch.compile, which takes
-        half a minute at the start and pays for it soon; "any", the same for any number of rows instead of full batches;
-        "graphs", with CUDA graphs too (GPU only); "off", as torch does it; "auto", native or else on.
-      threads: of a lane's trees.
-      workers: lanes that share the games, each with a thread of its own.
+      backend: "native", the recurrent step in C++ (slots latents on a CPU); "compiled", through torch.compile, which
+        takes half a minute at the start and pays for it soon; "compiled_dynamic", the same for any number of rows
+        instead of full batches; "cuda_graphs", with CUDA graphs too (GPU only); "eager",
+        as torch does it; "auto", native or else compiled.
+      tree_threads: of a lane's trees.
+      lanes: lanes that share the games, each with a thread of its own.
     """
 
     algorithm: str = "gumbel"
@@ -121,18 +122,18 @@ class SearchConfig:
     rescale_values: bool = True
     skip_forced: bool = True
     bf16: bool = False
-    compile: str = "off"
-    threads: int = 1
-    workers: int = 1
+    backend: str = "eager"
+    tree_threads: int = 1
+    lanes: int = 1
 
     def check(self) -> None:
         """Refuses impossible values by name."""
         require(self.algorithm in ("gumbel", "puct"), "search.algorithm", "gumbel or puct", self.algorithm)
         require(self.backup in ("maxn", "ego"), "search.backup", "maxn or ego", self.backup)
         require(self.unvisited in ("neutral", "lowest"), "search.unvisited", "neutral or lowest", self.unvisited)
-        require(self.compile in COMPILE, "search.compile", f"one of {', '.join(COMPILE)}", self.compile)
+        require(self.backend in BACKENDS, "search.backend", f"one of {', '.join(BACKENDS)}", self.backend)
         require(self.simulations >= 0, "search.simulations", "0 or more", self.simulations)
-        for name in ("workers", "threads", "leaves", "max_considered"):
+        for name in ("lanes", "tree_threads", "leaves", "max_considered"):
             require(getattr(self, name) >= 1, f"search.{name}", "1 or more", getattr(self, name))
         require(0 < self.discount <= 1, "search.discount", "more than 0, at most 1", self.discount)
         for name in ("prior_temperature", "pb_c_base", "dirichlet_alpha"):
@@ -151,7 +152,7 @@ class LearnerConfig:
       batch: windows per step.
       unroll: K, steps of the dynamics that a window is unrolled for.
       td_steps: n of the n-step returns.
-      one_ahead: share of a value's target that is the newest network's value one decision later. It carries little
+      one_step_share: share of a value's target that is the newest network's value one decision later. It carries little
         luck, so that what one move achieves is learned from few games; the rest keeps values true to how games end.
       lr: learning rate of AdamW.
       warm_up_steps: over which the learning rate rises linearly.
@@ -170,7 +171,7 @@ class LearnerConfig:
     batch: int = 256
     unroll: int = 5
     td_steps: int = 10
-    one_ahead: float = 0.0
+    one_step_share: float = 0.0
     lr: float = 1e-3
     warm_up_steps: int = 100
     decay_steps: int = 0
@@ -202,7 +203,7 @@ class LearnerConfig:
         for name in ("winner_weight", "rank_weight"):
             pair = list(getattr(self, name))
             require(len(pair) == 2 and min(pair) >= 0, f"learner.{name}", "two numbers, 0 or more: from, to", pair)
-        require(0 <= self.one_ahead <= 1, "learner.one_ahead", "0 to 1", self.one_ahead)
+        require(0 <= self.one_step_share <= 1, "learner.one_step_share", "0 to 1", self.one_step_share)
         require(0 <= self.ema < 1, "learner.ema", "0 up to less than 1", self.ema)
 
 
@@ -211,25 +212,25 @@ class PaceConfig:
     """What of learner, replay and curriculum depends on the game rather than on the machine; presets refer to it.
 
     Attributes:
-      td_steps, unroll, one_ahead: see `LearnerConfig`.
+      td_steps, unroll, one_step_share: see `LearnerConfig`.
       consistency: its `consistency_weight`.
       memory: the replay's `window`.
       bots: the curriculum's `share`.
-      watched, handover, goal: see `CurriculumConfig`.
-      tables, moves: of self-play.
+      bot_vs_bot, takeover_after, goal: see `CurriculumConfig`.
+      tables, steps_per_iteration: of self-play.
     """
 
     td_steps: int = 10
     unroll: int = 4
-    one_ahead: float = 0.0
+    one_step_share: float = 0.0
     consistency: float = 0.0
     memory: float = 0.0
     bots: float = 0.0
-    watched: float = 0.0
-    handover: float = 0.0
+    bot_vs_bot: float = 0.0
+    takeover_after: float = 0.0
     goal: float = 1.0
     tables: int = 256
-    moves: int = 96
+    steps_per_iteration: int = 96
 
 
 @dataclass
@@ -241,24 +242,24 @@ class GameConfig:
       players: at a table.
       rules: rule set to play and evaluate by: a preset's name under `preset`, and options.
       training: options on top of it for self-play: rewards, shorter episodes.
-      single_rounds: what `training` is in presets that train on single rounds; only the game knows its options, and
+      short_training: what `training` is in presets that train on single rounds; only the game knows its options, and
         whether a round alone teaches how to win a match.
       bots: the curriculum, and whom bot evaluation is against.
-      also_evaluate: further bots for bot evaluation, not played against in training.
+      held_out_bots: further bots for bot evaluation, not played against in training.
       pace: settings of learner and curriculum that suit the game, for presets.
-      beyond_round: parts of an observation that say how the match stands, for `model.ignore`: a network that trains on
-        single rounds has seen only how a match begins.
+      match_only_fields: parts of an observation that say how the match stands, for `model.ignore`: a network that
+        trains on single rounds has seen only how a match begins.
     """
 
     name: str = ""
     players: int = 2
     rules: dict[str, Any] = field(default_factory=lambda: {"preset": "official"})
     training: dict[str, Any] = field(default_factory=dict)
-    single_rounds: dict[str, Any] = field(default_factory=dict)
+    short_training: dict[str, Any] = field(default_factory=dict)
     bots: list[str] = field(default_factory=list)
-    also_evaluate: list[str] = field(default_factory=list)
+    held_out_bots: list[str] = field(default_factory=list)
     pace: PaceConfig = field(default_factory=PaceConfig)
-    beyond_round: list[str] = field(default_factory=list)
+    match_only_fields: list[str] = field(default_factory=list)
 
     def rules_for_training(self) -> dict[str, Any]:
         """Rule set of self-play."""
@@ -275,7 +276,7 @@ class GameConfig:
             except ValueError as error:
                 if ("num_players" in str(error)) == (key == "players"):
                     raise ValueError(f"game.{key}: {str(error).removeprefix('num_players: ')}") from None
-        for key, names in (("bots", self.bots), ("also_evaluate", self.also_evaluate)):
+        for key, names in (("bots", self.bots), ("held_out_bots", self.held_out_bots)):
             for name in names:
                 try:
                     tables.bot(name)
@@ -289,8 +290,8 @@ class ReplayConfig:
 
     Attributes:
       megabytes: of memory.
-      window: share of all decisions so far that is kept, as long as they fit; 0 for as many as fit.
-      least: decisions that are kept whatever the window.
+      keep_share: share of all decisions so far that is kept, as long as they fit; 0 for as many as fit.
+      keep_at_least: decisions that are kept whatever the keep_share.
       warm_up: decisions before learning begins.
       stratify: share of a batch drawn evenly over the phases.
       alpha, beta: exponents of priorities and importance weights.
@@ -299,8 +300,8 @@ class ReplayConfig:
     """
 
     megabytes: float = 512.0
-    window: float = 0.0
-    least: int = 100_000
+    keep_share: float = 0.0
+    keep_at_least: int = 100_000
     warm_up: int = 20000
     stratify: float = 0.25
     alpha: float = 0.5
@@ -312,8 +313,8 @@ class ReplayConfig:
         """Refuses impossible values by name."""
         require(self.megabytes > 0, "replay.megabytes", "more than 0", self.megabytes)
         require(self.warm_up >= 1, "replay.warm_up", "1 or more", self.warm_up)
-        require(self.least >= 1, "replay.least", "1 or more", self.least)
-        for name in ("window", "stratify", "reanalyse"):
+        require(self.keep_at_least >= 1, "replay.keep_at_least", "1 or more", self.keep_at_least)
+        for name in ("keep_share", "stratify", "reanalyse"):
             require(0 <= getattr(self, name) <= 1, f"replay.{name}", "0 to 1", getattr(self, name))
         for name in ("alpha", "beta"):
             require(getattr(self, name) >= 0, f"replay.{name}", "0 or more", getattr(self, name))
@@ -326,27 +327,27 @@ class CurriculumConfig:
     Attributes:
       share: of all games at the start, over all bots.
       goal: win rate (of two players) at which a bot has faded out.
-      window: games over which a win rate is taken.
-      watched: share of games at the start that bots play among themselves; it fades with the bot that is hardest to
+      games_averaged: games over which a win rate is taken.
+      bot_vs_bot: share of games at the start that bots play among themselves; it fades with the bot that is hardest to
         beat. What positions are worth can be learned from them, too, and they need no search.
-      handover: decisions on average after which the network takes all seats of a watched game, each number of them as
-        likely as chance would have it; 0 never. It then learns to go on from positions that it would not reach.
+      takeover_after: decisions on average after which the network takes all seats of a game among bots, each number of
+        them as likely as chance would have it; 0 never. It then learns to go on from positions that it would not reach.
     """
 
     share: float = 0.3
     goal: float = 0.7
-    window: int = 100
-    watched: float = 0.0
-    handover: float = 0.0
+    games_averaged: int = 100
+    bot_vs_bot: float = 0.0
+    takeover_after: float = 0.0
 
     def check(self) -> None:
         """Refuses impossible values by name."""
         require(0 <= self.share <= 1, "selfplay.curriculum.share", "0 to 1", self.share)
         require(0 < self.goal <= 1, "selfplay.curriculum.goal", "more than 0, at most 1", self.goal)
-        require(self.window >= 1, "selfplay.curriculum.window", "1 or more", self.window)
-        require(0 <= self.watched <= 1, "selfplay.curriculum.watched", "0 to 1", self.watched)
-        good = self.handover == 0 or self.handover >= 1
-        require(good, "selfplay.curriculum.handover", "0, or 1 or more", self.handover)
+        require(self.games_averaged >= 1, "selfplay.curriculum.games_averaged", "1 or more", self.games_averaged)
+        require(0 <= self.bot_vs_bot <= 1, "selfplay.curriculum.bot_vs_bot", "0 to 1", self.bot_vs_bot)
+        good = self.takeover_after == 0 or self.takeover_after >= 1
+        require(good, "selfplay.curriculum.takeover_after", "0, or 1 or more", self.takeover_after)
 
 
 @dataclass
@@ -378,8 +379,9 @@ class SelfPlayConfig:
       players: numbers of players to mix in one run, game.players among them; empty for that alone. Tables and replay
         are shared out evenly; a network for the most players serves all.
       tables: in lockstep, over all workers.
-      episodes: games per iteration (all that end in the same step are taken), unless `moves` is set.
-      moves: steps of all tables per iteration, whatever ends in them; 0 goes by `episodes`.
+      games_per_iteration: games per iteration (all that end in the same step are taken), unless
+        `steps_per_iteration` is set.
+      steps_per_iteration: steps of all tables per iteration, whatever ends in them; 0 goes by `games_per_iteration`.
       simulations: per decision, as [iteration, number] pairs; empty for search.simulations throughout.
       temperature: of the choice among visits (puct), as [iteration, number] pairs.
       curriculum, pool: opponents other than the current network.
@@ -387,8 +389,8 @@ class SelfPlayConfig:
 
     players: list[int] = field(default_factory=list)
     tables: int = 256
-    episodes: int = 32
-    moves: int = 0
+    games_per_iteration: int = 32
+    steps_per_iteration: int = 0
     simulations: list[list[int]] = field(default_factory=list)
     temperature: list[Any] = field(default_factory=lambda: [[0, 1.0]])
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
@@ -397,15 +399,18 @@ class SelfPlayConfig:
     def check(self) -> None:
         """Refuses impossible values by name."""
         require(self.tables >= 1, "selfplay.tables", "1 or more", self.tables)
-        require(self.episodes >= 1, "selfplay.episodes", "1 or more", self.episodes)
-        require(self.moves >= 0, "selfplay.moves", "0 or more", self.moves)
+        require(self.games_per_iteration >= 1, "selfplay.games_per_iteration", "1 or more", self.games_per_iteration)
+        require(self.steps_per_iteration >= 0, "selfplay.steps_per_iteration", "0 or more", self.steps_per_iteration)
         check_schedule("selfplay.simulations", self.simulations, 1)
         check_schedule("selfplay.temperature", self.temperature, 0)
         self.curriculum.check()
         self.pool.check()
-        bots = self.curriculum.share + self.curriculum.watched
+        bots = self.curriculum.share + self.curriculum.bot_vs_bot
         require(
-            bots <= 1, "selfplay.curriculum.watched", f"at most {1 - self.curriculum.share:g}", self.curriculum.watched
+            bots <= 1,
+            "selfplay.curriculum.bot_vs_bot",
+            f"at most {1 - self.curriculum.share:g}",
+            self.curriculum.bot_vs_bot,
         )
         require(bots + self.pool.share <= 1, "selfplay.pool.share", f"at most {1 - bots:g}", self.pool.share)
 
@@ -558,7 +563,9 @@ class Config:
             game=replace(self.game, players=players),
             selfplay=replace(self.selfplay, players=[], tables=share),
             replay=replace(
-                self.replay, megabytes=self.replay.megabytes / len(counts), least=-(-self.replay.least // len(counts))
+                self.replay,
+                megabytes=self.replay.megabytes / len(counts),
+                keep_at_least=-(-self.replay.keep_at_least // len(counts)),
             ),
         )
 
@@ -587,9 +594,9 @@ class Config:
             expected = f"at least {room:.3g}, the room of a game of {longest} decisions (max_decisions)"
             require(self.replay.megabytes >= room, "replay.megabytes", expected, self.replay.megabytes)
         if self.replay.relabel:
-            from muzero.data.augmentation import Relabelling
+            from muzero.data.augmentation import SlotPermutation
 
-            Relabelling(self.game.name, self.game.players)
+            SlotPermutation(self.game.name, self.game.players)
         someone = bool(self.game.bots) or not self.evaluation.every
         require(someone, "game.bots", "at least one, or evaluation.every=0", self.game.bots)
         mixed, least = self.selfplay.players, self.runtime.workers * len(self.player_counts())

@@ -20,11 +20,11 @@ from scipy.stats import t as student
 
 import env
 from muzero import stats
-from muzero.agents.agent_spec import fingerprint, pinned
+from muzero.agents.agent_spec import fingerprint, resolve
 from muzero.config import require
-from muzero.matches.match import MatchConfig, settled
-from muzero.matches.series import play_all
-from muzero.matches.workers import make_crew
+from muzero.matches.match import MatchConfig, with_defaults
+from muzero.matches.series import play_matches
+from muzero.matches.workers import make_worker_pool
 from muzero.runs import checkpoint
 from muzero.runs.files import own_draft, write_whole
 
@@ -132,7 +132,7 @@ def variants(runs: Iterable[Run]) -> dict[str, list[Run]]:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class MatchSpec:
     """A match of an experiment.
 
     Attributes:
@@ -149,7 +149,7 @@ class Meeting:
     labels: Mapping[str, Any]
 
 
-def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> list[Row]:
+def play_match_specs(meetings: Sequence[MatchSpec], options: argparse.Namespace) -> list[Row]:
     """Plays what is not yet in DIR/parts, one file per match; all are checked before the first game."""
     asked = [meeting.name for meeting in meetings]
     for name in asked:
@@ -162,7 +162,7 @@ def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> l
         path = parts / f"{meeting.name}.json"
         games = -(-options.games // meeting.players) * meeting.players
         known = json.loads(path.read_text()) if path.exists() else {}
-        wanted: Row = {"a": pinned(meeting.a), "b": pinned(meeting.b), "seed": options.seed, "games": games}
+        wanted: Row = {"a": resolve(meeting.a), "b": resolve(meeting.b), "seed": options.seed, "games": games}
         if known:
             wanted["version"] = env.make(known["game"], 1, meeting.players).info.version  # of the rules
         wanted |= {f"weights_{side}": fingerprint(wanted[side]) for side in "ab"}  # a run may have been trained anew
@@ -176,21 +176,21 @@ def play_meetings(meetings: Sequence[Meeting], options: argparse.Namespace) -> l
             print(f"{path}: played again, what is there has another {', '.join(differing)}", file=sys.stderr)
         config = MatchConfig(a=meeting.a, b=meeting.b, players=meeting.players, games=games, seed=options.seed)
         config.batch, config.out = options.batch, str(path)
-        configs[meeting.name] = settled(config)
+        configs[meeting.name] = with_defaults(config)
     if not configs:
         return [rows[meeting.name] for meeting in meetings]
     labels = {meeting.name: meeting.labels for meeting in meetings}
     agents = [text for config in configs.values() for text in (config.a, config.b)]
-    crew = make_crew(agents, options.workers, options.runtime, options.address)
+    pool = make_worker_pool(agents, options.workers, options.runtime, options.address)
     try:
         names = iter(configs)
-        for config, result, games in play_all(list(configs.values()), crew):
+        for config, result, games in play_matches(list(configs.values()), pool):
             name = next(names)
             by_deal = games.won.reshape(-1, config.players).mean(1).round(6).tolist()
             rows[name] = {**labels[name], **result, "by_deal": by_deal}
             write_whole(Path(config.out), json.dumps(rows[name], indent=1) + "\n")
     finally:
-        crew.close()
+        pool.close()
     return [rows[meeting.name] for meeting in meetings]
 
 
@@ -356,7 +356,7 @@ def add_match_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--address", default="", help="of a Ray cluster (default: one is started here)")
 
 
-def run_study(parser: argparse.ArgumentParser, study: Callable[..., None], argv: Sequence[str] | None) -> int:
+def run_experiment(parser: argparse.ArgumentParser, study: Callable[..., None], argv: Sequence[str] | None) -> int:
     """Parses, runs `study(options, command)` and returns the exit code; bad input is one line, not a traceback."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     options = parser.parse_args(arguments)

@@ -16,7 +16,7 @@ from muzero.runs.run_directory import EXIT_REQUEUE, Interruption
 POLL = 0.1  # seconds
 
 
-class Crew:
+class JobRunner:
     """Processes of jobs, as many at once as allowed; asked to stop, it asks them, which lets those that train save.
 
     Args:
@@ -75,7 +75,7 @@ def run(stages: Sequence[Stage], root: Path, records: Records, at_once: int) -> 
     Returns:
       0 if all is done, 75 if asked to stop, else 1.
     """
-    crew = Crew(root, records, at_once)
+    crew = JobRunner(root, records, at_once)
     with Interruption() as interruption:
         changed = True
         while changed or crew.running:

@@ -9,8 +9,8 @@
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
-    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X  compile=native|off|on|any
-                bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
+    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X
+                backend=native|eager|compiled|compiled_dynamic  bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
                 (by default, native for slots networks, of sizes that 16 divides, on a CPU; from 100 simulations on,
                 others are compiled by torch, which takes a quarter of a minute, and all are in bfloat16 if the
                 processor has it)
@@ -32,7 +32,7 @@ from omegaconf import OmegaConf
 import env
 from muzero.agents.agents import Agent, Bot, Policy, Random, Searcher, Simulator
 from muzero.config import ModelConfig, SearchConfig, require
-from muzero.model.native.slot_step import why_not
+from muzero.model.native.slot_step import unsupported_reason
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
@@ -40,7 +40,7 @@ from muzero.runs import checkpoint
 KINDS: dict[str, tuple[str, ...]] = {
     "random": (),
     "bot": (),
-    "checkpoint": ("iteration", "simulations", "algorithm", "value_scale", "ablation", "compile", "bf16"),
+    "checkpoint": ("iteration", "simulations", "algorithm", "value_scale", "ablation", "backend", "bf16"),
     "policy": ("iteration", "temperature", "ablation"),
     "simulator": ("bot", "network"),
 }
@@ -50,7 +50,7 @@ _WORTH_COMPILING = 100  # simulations; whatever the number of games, for it chan
 
 
 @dataclass(frozen=True)
-class Player:
+class AgentSpec:
     """An agent that was named.
 
     Attributes:
@@ -66,7 +66,7 @@ class Player:
     options: dict[str, str]
 
 
-def parse(text: str) -> Player:
+def parse(text: str) -> AgentSpec:
     """Reads a string; refuses unknown kinds and options by name."""
     kind, _, rest = text.partition(":")
     require(kind in KINDS, f"agent {text!r}", f"one of {', '.join(f'{k}:...' for k in KINDS)}", kind)
@@ -80,10 +80,10 @@ def parse(text: str) -> Player:
             require(name not in options, f"agent {text!r}", "every option once", part)
             options[name] = value
     require(bool(what) == (kind != "random"), f"agent {text!r}", "something after the colon, except for random", what)
-    return Player(text, kind, what, options)
+    return AgentSpec(text, kind, what, options)
 
 
-def game_of(player: Player) -> dict[str, Any] | None:
+def trained_for(player: AgentSpec) -> dict[str, Any] | None:
     """Game, number of players and rules that a network was trained for; None for other agents."""
     if player.kind == "simulator" and "network" in player.options:
         player = parse(f"policy:{player.options['network']}")
@@ -92,7 +92,7 @@ def game_of(player: Player) -> dict[str, Any] | None:
     return {key: value for key, value in _weights(player).agent.items() if key in ("game", "players", "rules")}
 
 
-def pinned(text: str) -> str:
+def resolve(text: str) -> str:
     """The same agent, with what else it depends on: a run's newest checkpoint may soon be another, and another machine
     may compute in another precision."""
     player = parse(text)
@@ -131,7 +131,7 @@ def fingerprint(text: str) -> str | None:
     return digest.hexdigest()[:16]
 
 
-def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1, threads: int = 1) -> Agent:
+def build(player: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 1, threads: int = 1) -> Agent:
     """Makes the agent, for a game.
 
     Args:
@@ -164,7 +164,7 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
     if player.kind == "policy":
         temperature = number(float, player.options.get("temperature", "0"), "temperature")
         return Policy(network_, temperature, name=player.text)
-    changes: dict[str, Any] = {"workers": lanes}
+    changes: dict[str, Any] = {"lanes": lanes}
     if "value_scale" in player.options:
         changes["value_scale"] = number(float, player.options["value_scale"], "value_scale")
     if "simulations" in player.options:
@@ -178,17 +178,17 @@ def build(player: Player, game: str, players: int, *, batch: int, lanes: int = 1
     worth_it = search.simulations >= _WORTH_COMPILING
     bf16 = player.options.get("bf16", "on" if _in_bf16(search) else "off")
     require(bf16 in ("on", "off"), f"agent {player.text!r}, bf16", "on or off", bf16)
-    cannot = why_not(network_, bf16 == "on")
-    compiled = player.options.get("compile", "native" if cannot is None else "any" if worth_it else "off")
-    known = ("native", "off", "on", "any")
-    require(compiled in known, f"agent {player.text!r}, compile", f"one of {', '.join(known)}", compiled)
-    if compiled == "native" and cannot is not None:
-        raise ValueError(f"agent {player.text!r}, compile=native: {cannot}")
-    search = replace(search, compile=compiled, bf16=bf16 == "on")
+    cannot = unsupported_reason(network_, bf16 == "on")
+    backend = player.options.get("backend", "native" if cannot is None else "compiled_dynamic" if worth_it else "eager")
+    known = ("native", "eager", "compiled", "compiled_dynamic")
+    require(backend in known, f"agent {player.text!r}, backend", f"one of {', '.join(known)}", backend)
+    if backend == "native" and cannot is not None:
+        raise ValueError(f"agent {player.text!r}, backend=native: {cannot}")
+    search = replace(search, backend=backend, bf16=bf16 == "on")
     return Searcher(network_, search, batch, name=player.text)
 
 
-def load_network(player: Player, game: str, players: int) -> tuple[Network, SearchConfig]:
+def load_network(player: AgentSpec, game: str, players: int) -> tuple[Network, SearchConfig]:
     """The network of a checkpoint, and the search it was trained with."""
     found = _weights(player)
     agent = found.agent
@@ -240,7 +240,7 @@ def _fill(kind: type[Any], values: dict[str, Any]) -> Any:
     return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
 
 
-def _weights(player: Player) -> checkpoint.Weights:
+def _weights(player: AgentSpec) -> checkpoint.Weights:
     path = Path(player.what)
     if "iteration" in player.options:
         iteration = _numbers(player)(int, player.options["iteration"], "iteration")
@@ -248,7 +248,7 @@ def _weights(player: Player) -> checkpoint.Weights:
     return checkpoint.load_weights(path)
 
 
-def _numbers(player: Player) -> Callable[..., Any]:
+def _numbers(player: AgentSpec) -> Callable[..., Any]:
     def number(kind: type[Any], text: str, name: str) -> Any:
         try:
             return kind(text)

@@ -16,7 +16,7 @@ from muzero.data.replay_buffer import Batch
 from muzero.model.spec import GameSpec
 
 
-class Relabelling:
+class SlotPermutation:
     """Renames slots in batches.
 
     Args:

@@ -168,15 +168,15 @@ def _pick(weights: NDArray[np.float64], mass: NDArray[np.float64]) -> tuple[NDAr
     return entry, mass - np.where(entry > 0, before, 0.0)
 
 
-class Replay:
+class ReplayBuffer:
     """The ring.
 
     Args:
       num_players, width, num_actions, num_phases: of the game.
       budget_bytes: of memory, for everything.
-      window: share of all decisions ever added that is kept, while there is room; 0 keeps as many as there is room for.
+      keep_share: share of all decisions ever added that is kept, while there is room; 0 keeps as many as fit.
         Policies should follow soon while they still change much, and values want many games.
-      least: decisions that are kept whatever the window.
+      keep_at_least: decisions that are kept whatever the window.
       unroll: K, steps of a window after its first position.
       steps: n of the n-step returns.
       discount: of the returns.
@@ -199,8 +199,8 @@ class Replay:
         steps: int,
         discount: float,
         frame: str,
-        window: float = 0.0,
-        least: int = 0,
+        keep_share: float = 0.0,
+        keep_at_least: int = 0,
         stratify: float = 0.0,
         alpha: float = 0.0,
         beta: float = 1.0,
@@ -213,8 +213,8 @@ class Replay:
         require(steps >= 1, "replay.steps", "1 or more", steps)
         require(0 < discount <= 1, "replay.discount", "more than 0, at most 1", discount)
         require(frame in FRAMES, "replay.frame", f"one of {', '.join(FRAMES)}", frame)
-        require(0 <= window <= 1, "replay.window", "0 to 1", window)
-        require(least >= 0, "replay.least", "0 or more", least)
+        require(0 <= keep_share <= 1, "replay.keep_share", "0 to 1", keep_share)
+        require(keep_at_least >= 0, "replay.keep_at_least", "0 or more", keep_at_least)
         require(0 <= stratify <= 1, "replay.stratify", "0 to 1", stratify)
         require(alpha >= 0, "replay.alpha", "0 or more", alpha)
         require(beta >= 0, "replay.beta", "0 or more", beta)
@@ -222,7 +222,7 @@ class Replay:
         self.num_players, self.width = num_players, width
         self.num_actions, self.num_phases = num_actions, num_phases
         self.unroll, self.steps, self.discount, self.frame = unroll, steps, discount, frame
-        self.window, self.least = window, least
+        self.keep_share, self.keep_at_least = keep_share, keep_at_least
         self.stratify, self.alpha, self.beta, self.epsilon = stratify, alpha, beta, epsilon
 
         def needed(nodes: int) -> int:
@@ -289,7 +289,11 @@ class Replay:
         self._episodes += 1
         self._added += 1
         self._seen += T
-        while self.window and self._episodes > 1 and self._size > max(self.least, self.window * self._seen):
+        while (
+            self.keep_share
+            and self._episodes > 1
+            and self._size > max(self.keep_at_least, self.keep_share * self._seen)
+        ):
             self._evict()
         return stamp
 
@@ -453,7 +457,7 @@ class Replay:
 
     def _settings(self) -> dict[str, int | float]:
         """What stored rows depend on."""
-        sizes = ("num_players", "width", "num_actions", "num_phases", "capacity", "window", "least")
+        sizes = ("num_players", "width", "num_actions", "num_phases", "capacity", "keep_share", "keep_at_least")
         return {f"setting.{name}": getattr(self, name) for name in (*sizes, "steps", "discount", "alpha", "epsilon")}
 
     def _check_state(self, state: dict[str, NDArray[Any]]) -> None:

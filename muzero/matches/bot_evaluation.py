@@ -76,9 +76,9 @@ def evaluate_bots(agent: Searcher, config: Config) -> dict[str, Any]:
     training ends an episode earlier than a game ends here, as after one round of a match, it is asked in games of that
     kind, as many again.
     """
-    names = [*config.game.bots, *config.game.also_evaluate]
+    names = [*config.game.bots, *config.game.held_out_bots]
     players = config.game.players
-    watch = WinnerCheck(agent.planner.network) if config.model.outcome else None
+    watch = WinnerCheck(agent.planner.network) if config.model.outcome_heads else None
 
     def play(rules: dict[str, Any], watch: WinnerCheck | None) -> list[Games]:
         return against_each(

@@ -34,8 +34,8 @@ from muzero.agents import agent_spec as players
 from muzero.config import require
 from muzero.matches import match
 from muzero.matches.match import MatchConfig
-from muzero.matches.series import play_all
-from muzero.matches.workers import Crew, make_crew
+from muzero.matches.series import play_matches
+from muzero.matches.workers import WorkerPool, make_worker_pool
 
 Row = dict[str, Any]
 _SHARED = ("game", "version", "rules")  # by all pairings
@@ -71,19 +71,19 @@ class LadderConfig:
 
 def read_arguments(arguments: Sequence[str]) -> LadderConfig:
     """A checked configuration from key=value arguments."""
-    config, _ = match.merged(LadderConfig, arguments, HELP)
+    config, _ = match.parse_overrides(LadderConfig, arguments, HELP)
     out = Path(config.out)
     require(not out.exists() or out.is_dir(), "out", "a directory, or nothing yet", f"{config.out}, which is a file")
     require(config.games >= 1, "games", "1 or more", config.games)
     require(config.batch >= 1, "batch", "1 or more", config.batch)
     require(config.prior >= 0, "prior", "0 or more", config.prior)
-    config.agents = [players.pinned(text) for text in whole_agents(config.agents)]
+    config.agents = [players.resolve(text) for text in whole_agents(config.agents)]
     good = len(config.agents) >= 2 and len(set(config.agents)) == len(config.agents)
     require(good, "agents", "two or more that differ", config.agents)
-    config.anchor = players.pinned(config.anchor) if config.anchor else config.agents[0]
+    config.anchor = players.resolve(config.anchor) if config.anchor else config.agents[0]
     require(config.anchor in config.agents, "anchor", f"one of {', '.join(config.agents)}", config.anchor)
     free = not config.rules
-    known = ((agent, players.game_of(players.parse(agent))) for agent in config.agents)
+    known = ((agent, players.trained_for(players.parse(agent))) for agent in config.agents)
     trained = {agent: found for agent, found in known if found}
     for found in trained.values():  # bots among themselves play what the networks were trained for
         config.game = config.game or found["game"]
@@ -111,24 +111,24 @@ def pairing(config: LadderConfig, a: str, b: str) -> MatchConfig:
     name = hashlib.sha256(f"{a}\n{b}".encode()).hexdigest()[:12]
     shared = {key: getattr(config, key) for key in ("games", "game", "rules", "seed", "batch")}
     out = str(Path(config.out) / "games" / f"{name}.json")
-    return match.settled(MatchConfig(a=a, b=b, players=2, out=out, **shared))
+    return match.with_defaults(MatchConfig(a=a, b=b, players=2, out=out, **shared))
 
 
-def play(config: LadderConfig, crew: Crew | None = None, quiet: bool = False) -> list[Row]:
+def play(config: LadderConfig, pool: WorkerPool | None = None, quiet: bool = False) -> list[Row]:
     """Plays every pairing, or what is left of it; their figures, as of `match.report`."""
     matches = [
         pairing(config, a, b) for a, b in combinations(config.agents, 2)
     ]  # all are checked before the first game
-    own = crew is None
-    crew = crew or make_crew(config.agents, config.workers, config.runtime, config.address)
+    own = pool is None
+    pool = pool or make_worker_pool(config.agents, config.workers, config.runtime, config.address)
     rows = []
     try:
-        for one, result, games in play_all(matches, crew, quiet):
+        for one, result, games in play_matches(matches, pool, quiet):
             match.write(Path(one.out), one, result, games)
             rows.append(result)
     finally:
         if own:
-            crew.close()
+            pool.close()
     return rows
 
 

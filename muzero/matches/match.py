@@ -33,8 +33,8 @@ import env
 from muzero import stats
 from muzero.agents import agent_spec as players
 from muzero.config import require
-from muzero.matches.paired_games import Games, Keeper, Recorder, first_games, joined
-from muzero.matches.workers import RUNTIMES, Crew, Piece, Tally, make_crew, only_bots
+from muzero.matches.paired_games import GameRecordWriter, Games, InFlightStore, concatenate, first_games
+from muzero.matches.workers import RUNTIMES, GameCounter, MatchChunk, WorkerPool, make_worker_pool, only_bots
 from muzero.runs.files import save_whole, write_whole
 
 T = TypeVar("T")
@@ -88,21 +88,21 @@ class MatchConfig:
         return -(-self.games // self.players)
 
     @property
-    def recorder(self) -> Recorder | None:
+    def recorder(self) -> GameRecordWriter | None:
         """Of the replays that are wanted."""
         kept = min(self.deals, -(-self.max_replays // self.players))
-        return Recorder(Path(self.replays), kept, self.a, self.b) if self.replays and kept else None
+        return GameRecordWriter(Path(self.replays), kept, self.a, self.b) if self.replays and kept else None
 
-    def piece(self, first: int, deals: int) -> Piece:
+    def piece(self, first: int, deals: int) -> MatchChunk:
         """Some of its deals."""
         batch = max(self.batch, deals * self.players)
         given = (self.a, self.b, self.game, self.players, self.rules, self.seed, batch, first, deals)
-        return Piece(*given, self.recorder)
+        return MatchChunk(*given, self.recorder)
 
 
 def read_arguments(arguments: list[str]) -> MatchConfig:
     """A checked configuration from key=value arguments."""
-    config, given = merged(MatchConfig, arguments, HELP)
+    config, given = parse_overrides(MatchConfig, arguments, HELP)
     require(bool(config.a) and bool(config.b), "a and b", "two agents", (config.a, config.b))
     require(config.games >= 1, "games", "1 or more", config.games)
     plain = Path(config.out).suffix in ("", ".json")  # x.1 and x.2 would share what stands beside them
@@ -121,10 +121,10 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     require(config.stop > 0 or not config.margin, "margin", "none without stop=", config.margin)
     useless = "max_replays" in given and not config.replays
     require(not useless, "max_replays", "none without replays=DIR", config.max_replays)
-    return settled(config)
+    return with_defaults(config)
 
 
-def merged(kind: type[T], arguments: Sequence[str], keys: Mapping[str, str]) -> tuple[T, set[str]]:
+def parse_overrides(kind: type[T], arguments: Sequence[str], keys: Mapping[str, str]) -> tuple[T, set[str]]:
     """A configuration, of a kind that has `rules`, from key=value arguments, and the keys that were given."""
     for argument in arguments:
         require("=" in argument, f"argument {argument!r}", f"key=value with one of {', '.join(keys)}", argument)
@@ -147,11 +147,11 @@ def _make_directory(name: str, place: Path) -> None:
         raise ValueError(f"{name}: expected a directory that can be made, got {place}: {error.strerror}") from None
 
 
-def settled(config: MatchConfig) -> MatchConfig:
+def with_defaults(config: MatchConfig) -> MatchConfig:
     """The match with game, players and rules filled in from its agents, everything having been tried once."""
-    config = replace(config, a=players.pinned(config.a), b=players.pinned(config.b))
+    config = replace(config, a=players.resolve(config.a), b=players.resolve(config.b))
     agents = [players.parse(text) for text in (config.a, config.b)]
-    trained = {player.text: found for player in agents if (found := players.game_of(player))}
+    trained = {player.text: found for player in agents if (found := players.trained_for(player))}
     free = not config.rules
     for found in trained.values():
         config.game = config.game or found["game"]
@@ -346,7 +346,7 @@ def write_csv(path: Path, config: MatchConfig, games: Games) -> None:
 _NOT_OF_GAMES = ("games", "workers", "runtime", "address", "out", "stop", "margin", "replays", "max_replays")
 
 
-class Progressing:
+class MatchStore:
     """Keeps what has been played beside `out`, so that a repeated command goes on."""
 
     def __init__(self, config: MatchConfig) -> None:
@@ -359,12 +359,12 @@ class Progressing:
         self.players = config.players
         self._slow = not only_bots(config.a, config.b) and config.runtime == "local"
 
-    def piece(self, config: MatchConfig, first: int, deals: int) -> Piece:
+    def piece(self, config: MatchConfig, first: int, deals: int) -> MatchChunk:
         """Some of the match's deals; if there are networks to wait for, their games are kept while under way, too."""
         piece = config.piece(first, deals)
         if self.path is None or not self._slow:
             return piece
-        return replace(piece, keeper=Keeper(self._under_way(str(first)), f"{self.key} {first} {deals}"))
+        return replace(piece, keeper=InFlightStore(self._under_way(str(first)), f"{self.key} {first} {deals}"))
 
     def _under_way(self, first: str) -> Path:
         assert self.path is not None
@@ -407,27 +407,29 @@ class Progressing:
                 old.unlink(missing_ok=True)
 
 
-def play_match(config: MatchConfig, quiet: bool = False, crew: Crew | None = None) -> tuple[dict[str, Any], Games]:
+def play_match(
+    config: MatchConfig, quiet: bool = False, pool: WorkerPool | None = None
+) -> tuple[dict[str, Any], Games]:
     """Plays a match, or the rest of one; returns its figures and its games.
 
     Args:
       quiet: show no progress.
-      crew: who plays; by default whoever the configuration asks for.
+      pool: who plays; by default whoever the configuration asks for.
     """
-    own, store = crew is None, Progressing(config)
-    crew = crew or make_crew([config.a, config.b], config.workers, config.runtime, config.address)
+    own, store = pool is None, MatchStore(config)
+    pool = pool or make_worker_pool([config.a, config.b], config.workers, config.runtime, config.address)
     try:
-        result = _play_match(config, store, quiet, crew)
+        result = _play_match(config, store, quiet, pool)
     finally:
         if own:
-            crew.close()
+            pool.close()
     if config.stop and own:
         store.finish()
     return result
 
 
 @contextmanager
-def _followed(tally: Tally, games: float, points: float, show: Callable[[float, float], None]) -> Iterator[None]:
+def _followed(tally: GameCounter, games: float, points: float, show: Callable[[float, float], None]) -> Iterator[None]:
     """Shows twice a second what has ended, in pieces under way too, beside what had been played earlier. Short games
     come first, so it is only an impression."""
     first, over = tally.total(), threading.Event()
@@ -447,14 +449,14 @@ def _followed(tally: Tally, games: float, points: float, show: Callable[[float, 
         thread.join()
 
 
-def _play_match(config: MatchConfig, store: Progressing, quiet: bool, crew: Crew) -> tuple[dict[str, Any], Games]:
-    started, failed = time.perf_counter(), crew.failures
+def _play_match(config: MatchConfig, store: MatchStore, quiet: bool, pool: WorkerPool) -> tuple[dict[str, Any], Games]:
+    started, failed = time.perf_counter(), pool.failures
     if store.path is not None:
         store.path.parent.mkdir(parents=True, exist_ok=True)
     parts, total = store.load(config.deals), config.deals * config.players
     before = len(parts[0]) if parts else 0
     done = before // config.players
-    for _ in crew.play([config.piece(*chunk) for chunk in unrecorded(config, done)]):
+    for _ in pool.play([config.piece(*chunk) for chunk in unrecorded(config, done)]):
         pass  # played once more for its replays
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[state]}"), disable=quiet) as bar:
@@ -468,17 +470,17 @@ def _play_match(config: MatchConfig, store: Progressing, quiet: bool, crew: Crew
 
         left = [] if config.stop and parts and _test(config, parts[0]).decision != "continue" else chunks(config, done)
         points = float(parts[0].won.sum()) if parts else 0.0
-        with nullcontext() if quiet or crew.tally is None else _followed(crew.tally, before, points, show):
-            for part in crew.play([store.piece(config, *chunk) for chunk in left]):
-                parts = [joined([*parts, part])]
+        with nullcontext() if quiet or pool.tally is None else _followed(pool.tally, before, points, show):
+            for part in pool.play([store.piece(config, *chunk) for chunk in left]):
+                parts = [concatenate([*parts, part])]
                 store.save(parts[0])
-                if crew.tally is None:
+                if pool.tally is None:
                     show(len(parts[0]), float(parts[0].won.sum()))
                 if config.stop and _test(config, parts[0]).decision != "continue":
                     break
         show(len(parts[0]), float(parts[0].won.sum()))
     games = parts[0]
-    seconds, fresh, failures = time.perf_counter() - started, len(games) - before, crew.failures - failed
+    seconds, fresh, failures = time.perf_counter() - started, len(games) - before, pool.failures - failed
     return report(config, games, seconds, fresh, failures), games
 
 

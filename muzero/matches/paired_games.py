@@ -69,7 +69,7 @@ class Games:
 
 
 @dataclass(frozen=True)
-class Recorder:
+class GameRecordWriter:
     """Writes games of a against b as replays.
 
     Attributes:
@@ -106,7 +106,7 @@ class Recorder:
 
 
 @dataclass(frozen=True)
-class Keeper:
+class InFlightStore:
     """Keeps the actions of games under way, so that another process can go on with them: agents remember nothing, so
     with the same actions at the same tables the games are the same.
 
@@ -149,8 +149,8 @@ def against_each(
     threads: int = 1,
     watch: Watcher | None = None,
     count: Counter | None = None,
-    recorder: Recorder | None = None,
-    keeper: Keeper | None = None,
+    recorder: GameRecordWriter | None = None,
+    keeper: InFlightStore | None = None,
 ) -> list[Games]:
     """Plays the same deals against each opponent, all at once: a large batch suits a network.
 
@@ -244,7 +244,7 @@ def _bot_games(
         tables.reset(deals=numbers.tolist())
         tables.playout([tables.bot(a.name if s == seat else b.name) for s in range(players)], a.seed)
         parts.append(_finished(tables, numbers, np.full(deals, seat)))
-    return _rows(joined(parts), np.arange(players * deals).reshape(players, deals).T.ravel())
+    return _rows(concatenate(parts), np.arange(players * deals).reshape(players, deals).T.ravel())
 
 
 def _finished(tables: env.VecEnv, deals: Ints, seats: Ints) -> Games:
@@ -285,8 +285,8 @@ def paired_games(
     batch: int = 256,
     threads: int = 1,
     count: Counter | None = None,
-    recorder: Recorder | None = None,
-    keeper: Keeper | None = None,
+    recorder: GameRecordWriter | None = None,
+    keeper: InFlightStore | None = None,
 ) -> Games:
     """Plays deals first_deal, first_deal + 1, ... of a seed, with a in each seat in turn.
 
@@ -304,7 +304,7 @@ def paired_games(
         some, first = min(at_once, deals - start), first_deal + start
         keep = recorder if recorder and first < recorder.deals else None
         parts += against_each(a, [b], some, first_deal=first, count=count, recorder=keep, keeper=keeper, **settings)
-    return joined(parts)
+    return concatenate(parts)
 
 
 def _rows(games: Games, chosen: NDArray[Any]) -> Games:
@@ -316,6 +316,6 @@ def first_games(games: Games, count: int) -> Games:
     return _rows(games, np.arange(count))
 
 
-def joined(parts: Sequence[Games]) -> Games:
+def concatenate(parts: Sequence[Games]) -> Games:
     """Several series of games as one."""
     return Games(*(np.concatenate(list(column)) for column in zip(*(vars(p).values() for p in parts), strict=True)))

@@ -8,22 +8,22 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from muzero.matches.match import MatchConfig, Progressing, chunks, report
-from muzero.matches.paired_games import Games, joined
-from muzero.matches.workers import Crew, Piece
+from muzero.matches.match import MatchConfig, MatchStore, chunks, report
+from muzero.matches.paired_games import Games, concatenate
+from muzero.matches.workers import MatchChunk, WorkerPool
 
 
-def play_all(
-    configs: Sequence[MatchConfig], crew: Crew, quiet: bool = False
+def play_matches(
+    configs: Sequence[MatchConfig], pool: WorkerPool, quiet: bool = False
 ) -> Iterator[tuple[MatchConfig, dict[str, Any], Games]]:
     """Plays what is left of every match; yields each with its figures and games, in order, as soon as it is over.
 
     Matches with `out` keep what has been played beside it, so that a repeated call goes on. Nothing stops early, and
     there are no replays: those are for single matches.
     """
-    work: list[tuple[int, Piece]] = []
+    work: list[tuple[int, MatchChunk]] = []
     played: list[list[Games]] = []
-    stores = [Progressing(config) for config in configs]
+    stores = [MatchStore(config) for config in configs]
     for index, config in enumerate(configs):
         if config.out:
             Path(config.out).parent.mkdir(parents=True, exist_ok=True)
@@ -34,16 +34,16 @@ def play_all(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, disable=quiet) as bar:
         task = bar.add_task("games", total=sum(piece.deals * piece.players for _, piece in work))
-        results = crew.play([piece for _, piece in work])
+        results = pool.play([piece for _, piece in work])
         for index, config in enumerate(configs):
             bar.update(task, description=f"{index + 1}/{len(configs)} {config.a} - {config.b}")
-            before, failed = sum(map(len, played[index])), crew.failures
+            before, failed = sum(map(len, played[index])), pool.failures
             for _ in range(left[index]):
                 part = next(results)
-                played[index] = [joined([*played[index], part])]
+                played[index] = [concatenate([*played[index], part])]
                 stores[index].save(played[index][0])
                 bar.advance(task, len(part))
             (games,) = played[index]
-            fresh, failures = len(games) - before, crew.failures - failed
+            fresh, failures = len(games) - before, pool.failures - failed
             yield config, report(config, games, None, fresh, failures), games
             played[index] = []

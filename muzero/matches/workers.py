@@ -1,7 +1,7 @@
 """Who plays the games of matches: this process, several of this machine, or Ray's, here or on a cluster.
 
 A match is cut into pieces, and whoever plays a piece, the games are the same. A worker keeps the agents that it has
-built, so that one crew can play many matches.
+built, so that one pool can play many matches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from muzero.agents import agent_spec as players
 from muzero.agents.agents import Agent
 from muzero.config import cores, require
-from muzero.matches.paired_games import Games, Keeper, Recorder, paired_games
+from muzero.matches.paired_games import GameRecordWriter, Games, InFlightStore, paired_games
 from muzero.runs.memory import settle_memory
 from muzero.selfplay.runtime import die_with, first_line, join_ray
 
@@ -32,7 +32,7 @@ _AGENTS_KEPT = 4  # per process; each has an arena of hidden states
 
 
 @dataclass(frozen=True)
-class Piece:
+class MatchChunk:
     """Some deals of a match.
 
     Attributes:
@@ -53,8 +53,8 @@ class Piece:
     batch: int
     first: int
     deals: int
-    recorder: Recorder | None = None
-    keeper: Keeper | None = None
+    recorder: GameRecordWriter | None = None
+    keeper: InFlightStore | None = None
 
 
 @lru_cache(_AGENTS_KEPT)
@@ -63,7 +63,7 @@ def _agent(text: str, game: str, seats: int, rules: str, batch: int) -> Agent:
     return players.build(players.parse(text), game, seats, batch=batch)
 
 
-def play_piece(piece: Piece, threads: int = 1) -> Games:
+def play_piece(piece: MatchChunk, threads: int = 1) -> Games:
     """Plays it in this process; `threads` are for hand-written players, who need no network."""
     torch.set_num_threads(1)  # networks run one to a core
     a, b = (_agent(text, piece.game, piece.players, repr(piece.rules), piece.batch) for text in (piece.a, piece.b))
@@ -84,7 +84,7 @@ def play_piece(piece: Piece, threads: int = 1) -> Games:
     )
 
 
-class Tally:
+class GameCounter:
     """Games that have ended so far, at tables of pieces under way too. For people to look at.
 
     A process counts in a place that it has by its number, without a lock, which one that is killed might hold. Two
@@ -108,10 +108,10 @@ class Tally:
         return max(points, sum(self._numbers[::2])), points
 
 
-_tally: Tally | None = None  # of this process
+_tally: GameCounter | None = None  # of this process
 
 
-def _begin(parent: int, tally: Tally | None) -> None:
+def _begin(parent: int, tally: GameCounter | None) -> None:
     """In a new process."""
     global _tally
     _tally = tally
@@ -119,7 +119,7 @@ def _begin(parent: int, tally: Tally | None) -> None:
     die_with(parent)
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Plays pieces.
 
     Attributes:
@@ -128,9 +128,9 @@ class Crew(Protocol):
     """
 
     failures: int
-    tally: Tally | None
+    tally: GameCounter | None
 
-    def play(self, work: Sequence[Piece]) -> Iterator[Games]:
+    def play(self, work: Sequence[MatchChunk]) -> Iterator[Games]:
         """The games of each piece, in order; not all are started at once, so that a match can stop early."""
         ...
 
@@ -139,40 +139,40 @@ class Crew(Protocol):
         ...
 
 
-class Alone:
+class InProcess:
     """This process."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads, self.failures = threads, 0
-        self.tally: Tally | None = Tally()
+        self.tally: GameCounter | None = GameCounter()
 
-    def play(self, work: Sequence[Piece]) -> Iterator[Games]:
-        """See `Crew`."""
+    def play(self, work: Sequence[MatchChunk]) -> Iterator[Games]:
+        """See `WorkerPool`."""
         global _tally
         for piece in work:
             _tally = self.tally
             yield play_piece(piece, self.threads)
 
     def close(self) -> None:
-        """See `Crew`."""
+        """See `WorkerPool`."""
         _agent.cache_clear()
 
 
-class Processes:
+class ProcessPool:
     """Processes of this machine."""
 
     def __init__(self, count: int) -> None:
         self.count, self.failures = count, 0
-        self.tally: Tally | None = Tally()
+        self.tally: GameCounter | None = GameCounter()
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
         given = os.getpid(), self.tally
         return ProcessPoolExecutor(self.count, get_context("spawn"), initializer=_begin, initargs=given)
 
-    def play(self, work: Sequence[Piece]) -> Iterator[Games]:
-        """See `Crew`. Pieces of a process that dies are played again, once."""
-        left, waiting, died_at = deque(work), deque[tuple[Piece, Future[Games]]](), None
+    def play(self, work: Sequence[MatchChunk]) -> Iterator[Games]:
+        """See `WorkerPool`. Pieces of a process that dies are played again, once."""
+        left, waiting, died_at = deque(work), deque[tuple[MatchChunk, Future[Games]]](), None
         try:
             while left or waiting:
                 try:
@@ -195,12 +195,12 @@ class Processes:
             for _, future in waiting:
                 future.cancel()
 
-    def _again(self, piece: Piece) -> Future[Games]:
+    def _again(self, piece: MatchChunk) -> Future[Games]:
         self.failures += piece.deals * piece.players
         return self._pool.submit(play_piece, piece)
 
     def close(self) -> None:
-        """See `Crew`. What is under way, after an early stop, is given up."""
+        """See `WorkerPool`. What is under way, after an early stop, is given up."""
         for process in list((self._pool._processes or {}).values()):
             process.kill()
         self._pool.shutdown(cancel_futures=True)
@@ -210,7 +210,7 @@ def _is_good(future: Future[Games]) -> bool:
     return future.done() and future.exception() is None
 
 
-class Ray:
+class RayPool:
     """Ray tasks, one core each, and a share of a GPU if there are any."""
 
     def __init__(self, count: int, address: str = "") -> None:
@@ -218,16 +218,16 @@ class Ray:
         import ray
 
         self._ray, self.failures = ray, 0
-        self.tally: Tally | None = None
+        self.tally: GameCounter | None = None
         self._started_here = join_ray("address", address, count or cores())
         there = ray.cluster_resources()  # type: ignore[no-untyped-call]
         self.count = count or max(1, int(there.get("CPU", 1)))
         gpus = there.get("GPU", 0) / self.count
         self._play = ray.remote(num_cpus=1, num_gpus=min(1.0, gpus), max_retries=0)(play_piece)
 
-    def play(self, work: Sequence[Piece]) -> Iterator[Games]:
-        """See `Crew`. A piece whose task dies is played again, once."""
-        left, waiting = deque(work), deque[tuple[Piece, Any]]()
+    def play(self, work: Sequence[MatchChunk]) -> Iterator[Games]:
+        """See `WorkerPool`. A piece whose task dies is played again, once."""
+        left, waiting = deque(work), deque[tuple[MatchChunk, Any]]()
         try:
             while left or waiting:
                 while left and len(waiting) <= self.count:
@@ -244,7 +244,7 @@ class Ray:
             for _, reference in waiting:
                 self._ray.cancel(reference)
 
-    def _again(self, piece: Piece, error: Exception) -> Games:
+    def _again(self, piece: MatchChunk, error: Exception) -> Games:
         deals = f"deals {piece.first} to {piece.first + piece.deals - 1}"
         _log.warning("a task that played games has died; %s are played again: %s", deals, first_line(error))
         self.failures += piece.deals * piece.players
@@ -255,7 +255,7 @@ class Ray:
         return games
 
     def close(self) -> None:
-        """See `Crew`."""
+        """See `WorkerPool`."""
         if self._started_here:
             self._ray.shutdown()
 
@@ -271,7 +271,7 @@ def only_bots(*agents: str) -> bool:
     return all(players.parse(agent).kind == "bot" for agent in agents)
 
 
-def make_crew(agents: Sequence[str], workers: int = 0, runtime: str = "local", address: str = "") -> Crew:
+def make_worker_pool(agents: Sequence[str], workers: int = 0, runtime: str = "local", address: str = "") -> WorkerPool:
     """Whoever suits the agents.
 
     Args:
@@ -284,8 +284,8 @@ def make_crew(agents: Sequence[str], workers: int = 0, runtime: str = "local", a
     require(runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", runtime)
     require(runtime == "ray" or not address, "address", "none without runtime=ray", address)
     if runtime == "ray":
-        return Ray(workers, address)
+        return RayPool(workers, address)
     count = workers or cores()
     if only_bots(*agents):
-        return Alone(threads=count)
-    return Processes(count) if count > 1 else Alone()
+        return InProcess(threads=count)
+    return ProcessPool(count) if count > 1 else InProcess()

@@ -81,8 +81,8 @@ class Network(nn.Module):
 
         P = spec.num_players
         self.value = head(config.value_bins * (1 if config.ego else P))
-        self.winner = head(P) if config.outcome else None
-        self.rank = head(P * P) if config.outcome else None
+        self.winner = head(P) if config.outcome_heads else None
+        self.rank = head(P * P) if config.outcome_heads else None
         self.decoder = SlotDecoder(spec, config) if not flat and spec.num_slots else None
         self.support = Support(config.value_min, config.value_max, config.value_bins)
         self.register_buffer("seats", torch.arange(P), persistent=False)
@@ -111,7 +111,7 @@ class Network(nn.Module):
         if isinstance(self.trunk, SlotTrunk):
             parts["trunk.boards.weight"] = 1, torch.arange(self.trunk.boards.in_features // P * players)
         outputs = {"value": torch.arange(players * N)} if not self.config.ego else {}
-        if self.config.outcome:
+        if self.config.outcome_heads:
             outputs["winner"] = torch.arange(players)
             outputs["rank"] = (torch.arange(players)[:, None] * P + torch.arange(players)).flatten()
         for head, index in outputs.items():
@@ -149,7 +149,7 @@ class Network(nn.Module):
         value = self.value(features).reshape(len(latent), P, -1)
         return Prediction(self.policy(boards, own), value, winner, rank)
 
-    def outlook(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+    def values_of_observation(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """obs [B, W] -> latent, values [B, P] in the frame of the observer."""
         latent = self.represent(obs)
         boards, rest = self.trunk.split(latent)
@@ -229,14 +229,14 @@ class Variant:
     """Flags that make a variant; everything else is the same."""
 
     ego: bool
-    outcome: bool
+    outcome_heads: bool
 
 
 VARIANTS = {
-    "baseline": Variant(ego=False, outcome=False),
-    "belief": Variant(ego=True, outcome=True),
-    "ego_only": Variant(ego=True, outcome=False),
-    "heads_only": Variant(ego=False, outcome=True),
+    "baseline": Variant(ego=False, outcome_heads=False),
+    "belief": Variant(ego=True, outcome_heads=True),
+    "ego_only": Variant(ego=True, outcome_heads=False),
+    "heads_only": Variant(ego=False, outcome_heads=True),
 }
 
 

@@ -35,13 +35,13 @@ from muzero.runs.files import (
     Tensors,
     fingerprint,
     json_text,
-    naming,
     read_arrays,
     read_json,
     read_tensors,
     replace_file,
     sync,
     verify,
+    wrap_errors,
     write,
     write_arrays,
     write_tensors,
@@ -292,7 +292,7 @@ def _read_manifest(place: Path) -> tuple[bool, dict[str, Json]]:
     path = place / MANIFEST
     content = read_json(path)
     _check_format(path, content)
-    with naming(path):
+    with wrap_errors(path):
         files: dict[str, Json] = dict(content["files"])
         for name in (WEIGHTS, STATE):
             if name not in files:
@@ -306,7 +306,7 @@ def _read_manifest(place: Path) -> tuple[bool, dict[str, Json]]:
 def _read_weights(path: Path) -> tuple[dict[str, Tensor], Json]:
     """Weights, and what network and game they are for."""
     tensors, metadata = read_tensors(path)
-    with naming(path):
+    with wrap_errors(path):
         if _METADATA not in metadata:
             raise CheckpointError(f"{path}: has no {_METADATA} metadata, so these are not weights of an agent")
         agent: Json = json.loads(metadata[_METADATA])

@@ -105,7 +105,7 @@ def fingerprint(path: Path) -> Json:
 
 
 @contextmanager
-def naming(what: str | Path) -> Iterator[None]:
+def wrap_errors(what: str | Path) -> Iterator[None]:
     """Turns errors of reading something into `CheckpointError`s that name it."""
     try:
         yield
@@ -121,7 +121,7 @@ def naming(what: str | Path) -> Iterator[None]:
 
 def verify(path: Path, expected: Json) -> None:
     """Raises unless a file has the fingerprint expected."""
-    with naming(path):
+    with wrap_errors(path):
         size = path.stat().st_size
         if size != expected["size"]:
             raise CheckpointError(f"{path}: {size} bytes, expected {expected['size']}")
@@ -131,7 +131,7 @@ def verify(path: Path, expected: Json) -> None:
 
 def read_json(path: Path) -> Json:
     """A JSON object."""
-    with naming(path):
+    with wrap_errors(path):
         content = json.loads(path.read_bytes())
         if not isinstance(content, dict):
             raise CheckpointError(f"{path}: is not a JSON object")
@@ -140,14 +140,14 @@ def read_json(path: Path) -> Json:
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors, copied from the file, and the metadata."""
-    with naming(path), safe_open(path, "pt") as file:
+    with wrap_errors(path), safe_open(path, "pt") as file:
         return {name: file.get_tensor(name).clone() for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an npz file, none of them pickled."""
     arrays: dict[str, NDArray[Any]] = {}
-    with naming(path), zipfile.ZipFile(path) as archive:
+    with wrap_errors(path), zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
                 arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)

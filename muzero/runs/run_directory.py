@@ -18,7 +18,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from muzero.runs.checkpoint import CONFIG, remove_leftovers
-from muzero.runs.files import DRAFT, CheckpointError, Json, json_text, naming, replace_file
+from muzero.runs.files import DRAFT, CheckpointError, Json, json_text, replace_file, wrap_errors
 
 EXIT_REQUEUE = 75  # what a run that was asked to stop returns: it has saved, start it again
 HASH, LOCK = "config_hash", "lock"
@@ -83,7 +83,7 @@ def open_run(run_dir: str | Path, config: Mapping[str, Any], changeable: Collect
         plain: Json = json.loads(json_text(config))
         resumed = (path / CONFIG).exists()
         if resumed:
-            with naming(path / CONFIG):
+            with wrap_errors(path / CONFIG):
                 stored = OmegaConf.to_container(OmegaConf.load(path / CONFIG))
             if not isinstance(stored, dict):
                 raise CheckpointError(f"{path / CONFIG}: is not a configuration")

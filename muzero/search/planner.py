@@ -19,13 +19,13 @@ from torch import Tensor
 
 from mcts import Requests, Results, Search
 from muzero.config import SearchConfig
-from muzero.model.native.slot_step import BF16, SlotStep, why_not
+from muzero.model.native.slot_step import BF16, SlotStep, unsupported_reason
 from muzero.model.network import Network
 
-_NOT_FOR_TREES = {"skip_forced", "bf16", "compile", "workers", "prior_temperature"}
+_NOT_FOR_TREES = {"skip_forced", "bf16", "backend", "lanes", "prior_temperature", "tree_threads"}
 _COMPILED_KINDS = 256  # compiled versions of one function: per network, batch size, device and thread count
 _FEWEST_ROWS = 2  # of a network compiled for any number: one alone would be compiled for itself
-_DYNAMIC = {"on": False, "graphs": False, "any": None}  # by kind: what is marked as such
+_DYNAMIC = {"compiled": False, "cuda_graphs": False, "compiled_dynamic": None}  # by kind: what is marked as such
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Clock:
 class Planner:
     """Searches with a network for up to `batch` games at a time.
 
-    The games are split among `config.workers` lanes, each with trees, hidden states and a thread of its own. Small
+    The games are split among `config.lanes` lanes, each with trees, hidden states and a thread of its own. Small
     networks on a CPU want as many lanes as cores, and torch one thread: their matrix products are too short to share.
 
     Args:
@@ -96,13 +96,13 @@ class Planner:
         calm = {"gumbel_scale": 0.0, "dirichlet_fraction": 0.0, "prior_temperature": 1.0} if greedy else {}
         self.config = replace(config, **calm)  # type: ignore[arg-type]
         self.batch, self.greedy, self.network = batch, greedy, network
-        per_lane = -(-batch // config.workers)
-        self.config = replace(self.config, compile=how_to_run(network, config))
-        native = self.config.compile == "native"
+        per_lane = -(-batch // config.lanes)
+        self.config = replace(self.config, backend=how_to_run(network, config))
+        native = self.config.backend == "native"
         self._step = SlotStep(network, BF16 if config.bf16 else "") if native else None
-        self.lanes = [Lane(network, self.config, per_lane, self._step) for _ in range(config.workers)]
-        self._crew = ThreadPoolExecutor(config.workers - 1) if config.workers > 1 else None
-        if self.config.compile in _DYNAMIC:
+        self.lanes = [Lane(network, self.config, per_lane, self._step) for _ in range(config.lanes)]
+        self._crew = ThreadPoolExecutor(config.lanes - 1) if config.lanes > 1 else None
+        if self.config.backend in _DYNAMIC:
             self.lanes[0].run_network()  # here, and not in several threads at once; the other lanes have the same shape
 
     @property
@@ -165,6 +165,7 @@ class Lane:
             num_players=spec.num_players,
             phase_table=spec.phase_table,
             mover_frame=network.frame == "mover",
+            threads=config.tree_threads,
             **{k: v for k, v in asdict(self.config).items() if k not in _NOT_FOR_TREES},
         )
         self.clock = Clock()
@@ -199,11 +200,11 @@ class Lane:
 
         Compiled for one size, the network takes the full batch; a small rest is quicker without.
         """
-        rows, kind = self.trees.leaves * games, self.config.compile
+        rows, kind = self.trees.leaves * games, self.config.backend
         latents, asked = self._latents.flatten(0, 1), _to(self._asked, self.device)
-        if kind == "off" or (kind != "any" and 2 * games < self.batch):
+        if kind == "eager" or (kind != "compiled_dynamic" and 2 * games < self.batch):
             return _advance(self.network, latents, asked[:, :rows], self.config.backup)
-        if kind == "any":
+        if kind == "compiled_dynamic":
             asked = asked[:, : max(rows, _FEWEST_ROWS)]
             torch._dynamo.maybe_mark_dynamic(latents, 0)
             torch._dynamo.maybe_mark_dynamic(asked, 1)
@@ -301,12 +302,12 @@ class Lane:
 
 def how_to_run(network: Network, config: SearchConfig) -> str:
     """How a network's recurrent step runs: as configured, "auto" resolved, "native" refused where it cannot be."""
-    reason = why_not(network, config.bf16)
-    if config.compile == "auto":
-        return "on" if reason else "native"
-    if config.compile == "native" and reason:
-        raise ValueError(f"search.compile=native: {reason}")
-    return config.compile
+    reason = unsupported_reason(network, config.bf16)
+    if config.backend == "auto":
+        return "compiled" if reason else "native"
+    if config.backend == "native" and reason:
+        raise ValueError(f"search.backend=native: {reason}")
+    return config.backend
 
 
 def _advance(network: Network, latents: Tensor, asked: Tensor, backup: str) -> tuple[Tensor, Tensor]:
@@ -318,11 +319,13 @@ def _advance(network: Network, latents: Tensor, asked: Tensor, backup: str) -> t
 @cache
 def _compiled_advance(kind: str, device: str) -> Callable[[Network, Tensor, Tensor, str], tuple[Tensor, Tensor]]:
     """`_advance` through torch.compile, which keeps a version per network structure and device, and unless the kind is
-    "any", per batch size."""
+    "compiled_dynamic", per batch size."""
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
     if device == "cpu":  # one call into C++, during which other lanes may use the interpreter
         return torch.compile(_advance, dynamic=_DYNAMIC[kind], options={"cpp_wrapper": True})
-    return torch.compile(_advance, dynamic=_DYNAMIC[kind], mode="reduce-overhead" if kind == "graphs" else "default")
+    return torch.compile(
+        _advance, dynamic=_DYNAMIC[kind], mode="reduce-overhead" if kind == "cuda_graphs" else "default"
+    )
 
 
 def _to(tensor: Tensor, device: torch.device) -> Tensor:

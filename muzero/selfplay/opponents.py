@@ -11,28 +11,28 @@ import numpy as np
 
 from muzero.config import CurriculumConfig, PoolConfig
 
-SELF, RIVAL = -1, -2  # kinds of opponent: the current network, a past one; 0, 1, ... are the bots
+SELF, PAST_SELF = -1, -2  # kinds of opponent: the current network, a past one; 0, 1, ... are the bots
 BOTS = -3  # kind of a game that bots play among themselves
 NEVER = np.iinfo(np.int64).max  # a game that is not handed over
 _LEAST_NEED = 0.02  # of a bot whose goal is met
 
 
 @dataclass(frozen=True)
-class Mixture:
+class OpponentMix:
     """How often each kind of opponent is met: probabilities of the rival, of each bot, and of games that bots play
-    among themselves, until the network takes over after `handover` decisions on average, if it is not 0; the rest is
-    self-play."""
+    among themselves, until the network takes over after `takeover_after` decisions on average, if it is not 0; the rest
+    is self-play."""
 
     rival: float
     bots: tuple[float, ...]
-    watched: float = 0.0
-    handover: float = 0.0
+    bot_vs_bot: float = 0.0
+    takeover_after: float = 0.0
 
     def draw(self, key: Sequence[int]) -> int:
         """A kind of opponent, named by the key."""
         point = float(np.random.default_rng(list(key)).random())
-        kinds = [RIVAL, *range(len(self.bots)), BOTS]
-        for kind, share in zip(kinds, (self.rival, *self.bots, self.watched), strict=True):
+        kinds = [PAST_SELF, *range(len(self.bots)), BOTS]
+        for kind, share in zip(kinds, (self.rival, *self.bots, self.bot_vs_bot), strict=True):
             if point < share:
                 return int(kind)
             point -= share
@@ -44,11 +44,11 @@ class Mixture:
             return [int(bot) for bot in np.random.default_rng([*key, 1]).integers(len(self.bots), size=players)]
         return [SELF if seat == agent else kind for seat in range(players)]
 
-    def taken_over(self, kind: int, key: Sequence[int]) -> int:
+    def takeover_decision(self, kind: int, key: Sequence[int]) -> int:
         """Decisions after which the network takes all seats of a game; geometrically distributed, named by the key."""
-        if kind != BOTS or not self.handover:
+        if kind != BOTS or not self.takeover_after:
             return NEVER
-        return int(np.random.default_rng([*key, 2]).geometric(1 / self.handover))
+        return int(np.random.default_rng([*key, 2]).geometric(1 / self.takeover_after))
 
 
 class Curriculum:
@@ -71,7 +71,7 @@ class Curriculum:
     def note(self, bot: int, points: float, players: int = 2) -> None:
         """A game against a bot was played, at a table for `players`, for a share of the win, 0 to 1."""
         self.games[bot] += 1
-        weight = max(1 / self.games[bot], 1 / self.config.window)
+        weight = max(1 / self.games[bot], 1 / self.config.games_averaged)
         self.rates[bot] += weight * (points * players / 2 - self.rates[bot])
 
     def shares(self) -> tuple[float, ...]:
@@ -81,13 +81,13 @@ class Curriculum:
         need = [self._need(bot) for bot in range(len(self.bots))]
         return tuple(self.config.share * max(need) * own / (sum(need) or 1.0) for own in need)
 
-    def watched(self) -> float:
+    def bot_vs_bot(self) -> float:
         """Probability that a new game is played by bots alone."""
-        return self.config.watched * max((self._need(bot) for bot in range(len(self.bots))), default=0.0)
+        return self.config.bot_vs_bot * max((self._need(bot) for bot in range(len(self.bots))), default=0.0)
 
     def _need(self, bot: int) -> float:
         """1 far below the goal, falling to almost 0 at it: a bot that is never met again could not come back."""
-        if self.games[bot] < self.config.window:
+        if self.games[bot] < self.config.games_averaged:
             return 1.0
         goal = self.config.goal
         return float(np.clip((goal - self.rates[bot]) / goal * 2, _LEAST_NEED, 1.0))

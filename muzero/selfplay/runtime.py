@@ -27,7 +27,7 @@ from torch import Tensor
 
 from muzero.config import Config, cores, require
 from muzero.runs.memory import settle_memory
-from muzero.selfplay.worker import MixedSelfPlay, Orders, Played, SelfPlay, make_worker
+from muzero.selfplay.worker import MixedSelfPlay, PlayRequest, PlayResult, SelfPlay, make_worker
 
 Weights = Mapping[str, Tensor]
 _log = logging.getLogger(__name__)
@@ -41,11 +41,11 @@ _GENERATION = 1 << 32  # games between the deals of an actor and of the one that
 class Runtime(Protocol):
     """Runs self-play."""
 
-    def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
+    def request(self, orders: PlayRequest, weights: Weights, rival: Weights | None) -> None:
         """Asks for games; at most `runtime.in_flight` requests are under way."""
         ...
 
-    def gather(self) -> list[Played]:
+    def gather(self) -> list[PlayResult]:
         """Waits for games that were asked for: in sync mode all of them, in async mode one request's worth."""
         ...
 
@@ -66,7 +66,7 @@ def make_runtime(config: Config) -> Runtime:
     """The one that the configuration names."""
     if config.runtime.kind == "ray":
         return RayRuntime(config)
-    return Local(config) if config.train.mode == "sync" else Beside(config)
+    return SyncRuntime(config) if config.train.mode == "sync" else ChildProcessRuntime(config)
 
 
 def pick_device(name: str) -> torch.device:
@@ -84,22 +84,22 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-class Local:
+class SyncRuntime:
     """One worker, in turn with the learner."""
 
     def __init__(self, config: Config) -> None:
         self.worker = make_worker(config, device=str(pick_device(config.runtime.device)))
         self.threads = config.runtime.threads or cores()
-        self.lanes = config.search.workers
+        self.lanes = config.search.lanes
         self.generation = 0
-        self._asked: tuple[Orders, Weights, Weights | None] | None = None
+        self._asked: tuple[PlayRequest, Weights, Weights | None] | None = None
 
-    def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
+    def request(self, orders: PlayRequest, weights: Weights, rival: Weights | None) -> None:
         """See `Runtime`."""
         assert self._asked is None, "the last request has not been gathered"
         self._asked = orders, weights, rival
 
-    def gather(self) -> list[Played]:
+    def gather(self) -> list[PlayResult]:
         """See `Runtime`."""
         assert self._asked is not None, "nothing has been requested"
         (orders, weights, rival), self._asked = self._asked, None
@@ -129,7 +129,7 @@ class Local:
         """See `Runtime`."""
 
 
-class Beside:
+class ChildProcessRuntime:
     """One worker in a child process, at the same time as the learner. One that dies is replaced."""
 
     def __init__(self, config: Config) -> None:
@@ -138,7 +138,7 @@ class Beside:
         self.generation = self.restarts = 0
         self._child: ProcessPoolExecutor | None = None  # until somebody asks for games
         self._asked: tuple[Any, ...] | None = None
-        self._running: Future[Played] | None = None
+        self._running: Future[PlayResult] | None = None
 
     def _start(self) -> ProcessPoolExecutor:
         given = (os.getpid(), self._config, self._threads, self.generation * _GENERATION)
@@ -150,7 +150,7 @@ class Beside:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return child
 
-    def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
+    def request(self, orders: PlayRequest, weights: Weights, rival: Weights | None) -> None:
         """See `Runtime`."""
         assert self._asked is None, "the last request has not been gathered"
         self._asked = orders, _arrays(weights), _arrays(rival) if rival else None
@@ -164,7 +164,7 @@ class Beside:
         except BrokenProcessPool:  # it has died since it was last asked
             self._running = None
 
-    def gather(self) -> list[Played]:
+    def gather(self) -> list[PlayResult]:
         """See `Runtime`."""
         assert self._asked is not None, "nothing has been requested"
         deaths = 0
@@ -212,7 +212,7 @@ def _start_child(parent: int, config: Config, threads: int, first_game: int) -> 
         signal.signal(number, signal.SIG_IGN)
     settle_memory()
     die_with(parent)
-    torch.set_num_threads(threads if config.search.workers == 1 else 1)
+    torch.set_num_threads(threads if config.search.lanes == 1 else 1)
     _child = make_worker(config, device=str(pick_device(config.runtime.device)))
     _child.begin_at(first_game)
 
@@ -228,7 +228,7 @@ def die_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _play_in_child(orders: Orders, weights: dict[str, Any], rival: dict[str, Any] | None) -> Played:
+def _play_in_child(orders: PlayRequest, weights: dict[str, Any], rival: dict[str, Any] | None) -> PlayResult:
     assert _child is not None
     _child.load_weights(_tensors(weights), _tensors(rival) if rival else None)
     return _child.play(orders)
@@ -274,7 +274,7 @@ class _Actor:
         self.worker = make_worker(config, worker, workers, device)
         self.worker.begin_at(generation * _GENERATION)
 
-    def play(self, orders: Orders, weights: dict[str, Any], rival: dict[str, Any] | None) -> Played:
+    def play(self, orders: PlayRequest, weights: dict[str, Any], rival: dict[str, Any] | None) -> PlayResult:
         """Plays with the weights given."""
         self.worker.load_weights(_tensors(weights), _tensors(rival) if rival else None)
         return self.worker.play(orders)
@@ -361,7 +361,7 @@ class RayRuntime:
     def _actor(self, index: int) -> Any:
         return self._make.remote(self.config, index, self.config.runtime.workers, self.generation[index])
 
-    def request(self, orders: Orders, weights: Weights, rival: Weights | None) -> None:
+    def request(self, orders: PlayRequest, weights: Weights, rival: Weights | None) -> None:
         """See `Runtime`. Actors that have enough to do are left alone."""
         put = self.ray.put(_arrays(weights))
         put_rival = self.ray.put(_arrays(rival)) if rival else None
@@ -376,12 +376,12 @@ class RayRuntime:
         self._flights[result] = index, self.actors[index], asked
         return result
 
-    def gather(self) -> list[Played]:
+    def gather(self) -> list[PlayResult]:
         """See `Runtime`."""
         require(bool(self._flights), "runtime", "a request before gathering", "none")
         # An iteration's worth: what one request asks of all actors together, whoever is first.
         wanted = len(self._flights) if self.config.train.mode == "sync" else len(self.actors)
-        landed: dict[Any, Played] = {}
+        landed: dict[Any, PlayResult] = {}
         order = list(self._flights)
         while self._flights and len(landed) < wanted:
             ready, _ = self.ray.wait(list(self._flights), num_returns=1, timeout=_PATIENCE)

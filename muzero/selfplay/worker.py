@@ -24,13 +24,13 @@ from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs.memory import give_back_memory, resident_megabytes
 from muzero.search.planner import Clock, Plan, Planner, by_seat, how_to_run
-from muzero.selfplay.opponents import BOTS, NEVER, RIVAL, SELF, Mixture
+from muzero.selfplay.opponents import BOTS, NEVER, PAST_SELF, SELF, OpponentMix
 
 _USUAL_GAME = 512  # decisions; room for longer ones is made when they come
 
 
 @dataclass(frozen=True)
-class Orders:
+class PlayRequest:
     """What a worker is to do.
 
     Attributes:
@@ -48,12 +48,12 @@ class Orders:
     moves: int
     simulations: int
     temperature: float
-    mixture: Mixture
+    mixture: OpponentMix
     replays: int = 0
 
 
 @dataclass
-class Played:
+class PlayResult:
     """What came of it.
 
     Attributes:
@@ -83,7 +83,7 @@ class Played:
     replays: list[GameRecord] = field(default_factory=list)
 
 
-class Record:
+class TrajectoryBuffer:
     """What has happened at the tables since the oldest game under way began: arrays [time, B, ...]."""
 
     def __init__(self, tables: env.VecEnv) -> None:
@@ -190,12 +190,12 @@ class SelfPlay:
         self.bots = [self.tables.bot(name) for name in game.bots]
         self.network = Network(self.spec, config.model).to(self.device).eval()
         self.rival = Network(self.spec, config.model).to(self.device).eval()
-        self.record = Record(self.tables)
+        self.record = TrajectoryBuffer(self.tables)
         self.started = 0  # games
         self.owner = np.full((count, game.players), SELF, np.int8)  # who sits where
         self.kind = np.full(count, SELF, np.int8)  # of opponent
         self.deals = np.full(count, -1, np.int64)  # the number of each table's deal, -1 if it is not known
-        self.handover = np.full(count, NEVER, np.int64)  # decisions after which the network takes all seats
+        self.takeover_after = np.full(count, NEVER, np.int64)  # decisions after which the network takes all seats
         self._planners: dict[tuple[bool, int], Planner] = {}
         self._idle = True  # no game has begun yet
 
@@ -212,14 +212,14 @@ class SelfPlay:
             network = self.rival if rival else self.network
             search = replace(self.config.search, simulations=simulations)
             if rival and how_to_run(network, search) != "native":
-                search = replace(search, compile="off")  # few games of varying number
+                search = replace(search, backend="eager")  # few games of varying number
             self._planners = {k: p for k, p in self._planners.items() if k[0] != rival}
             self._planners[key] = Planner(network, search, self.tables.num_envs)
         return self._planners[key]
 
-    def play(self, orders: Orders) -> Played:
+    def play(self, orders: PlayRequest) -> PlayResult:
         """Plays until enough games have ended, or enough moves have been made."""
-        started, played, tables = perf_counter(), Played(orders.version), self.tables
+        started, played, tables = perf_counter(), PlayResult(orders.version), self.tables
         planner = self.planner(orders.simulations)
         before = replace(planner.clock)
         if self._idle:
@@ -240,7 +240,7 @@ class SelfPlay:
         """Makes the next game that begins the `game`th, so that deals of earlier workers are not dealt again."""
         self.started = game
 
-    def _begin(self, rows: NDArray[np.int64], mixture: Mixture) -> None:
+    def _begin(self, rows: NDArray[np.int64], mixture: OpponentMix) -> None:
         """Deals new games at some tables and seats the players."""
         P, seed = self.tables.num_players, self.config.seed
         deals = (self.started + np.arange(len(rows))) * self.workers + self.worker
@@ -250,14 +250,14 @@ class SelfPlay:
             kind = mixture.draw((seed, int(deal)))
             self.kind[row] = kind
             self.deals[row] = deal
-            self.handover[row] = mixture.taken_over(kind, (seed, int(deal)))
+            self.takeover_after[row] = mixture.takeover_decision(kind, (seed, int(deal)))
             self.owner[row] = mixture.seat(kind, int(deal) // self.workers % P, P, (seed, int(deal)))
 
-    def _step(self, orders: Orders, planner: Planner, played: Played) -> None:
+    def _step(self, orders: PlayRequest, planner: Planner, played: PlayResult) -> None:
         tables = self.tables
         B, P, A = tables.num_envs, tables.num_players, tables.num_actions
         rows = np.arange(B)
-        self.owner[self.record.time - self.record.begun >= self.handover] = SELF
+        self.owner[self.record.time - self.record.begun >= self.takeover_after] = SELF
         owner = self.owner[rows, tables.to_play]
         keys = tables.decision_keys(self.config.seed + 1)
         actions = np.full(B, env.SKIP, np.int64)
@@ -270,7 +270,7 @@ class SelfPlay:
             actions[own], policy[own] = plan.actions, plan.policy
             values[own] = by_seat(plan.values, tables.to_play[own], P, self.spec.private)
             raw_values[own] = by_seat(plan.raw_values, tables.to_play[own], P, self.spec.private)
-        theirs = np.flatnonzero(owner == RIVAL)
+        theirs = np.flatnonzero(owner == PAST_SELF)
         if len(theirs):
             actions[theirs] = self._plan(
                 self.planner(orders.simulations, rival=True), theirs, keys, orders.temperature
@@ -308,7 +308,7 @@ class SelfPlay:
         t = self.tables
         return planner.plan(t.obs[rows], t.legal[rows], t.phase[rows], keys[rows], temperature)
 
-    def _collect(self, over: NDArray[np.int64], played: Played) -> None:
+    def _collect(self, over: NDArray[np.int64], played: PlayResult) -> None:
         """Games that ended."""
         tables = self.tables
         for row in over:
@@ -317,17 +317,17 @@ class SelfPlay:
             best = ranks == 1
             played.episodes.append(episode)
             played.opponents.append(kind)
-            met = kind == RIVAL or kind >= 0
+            met = kind == PAST_SELF or kind >= 0
             played.points.append(float((best / best.sum())[self.owner[row] == SELF].item()) if met else 0.5)
 
-    def _keep_replays(self, over: NDArray[np.int64], most: int, played: Played) -> None:
+    def _keep_replays(self, over: NDArray[np.int64], most: int, played: PlayResult) -> None:
         """Of games that have just ended, the last in `played`, until there are enough."""
         for row, episode in zip(over.tolist(), played.episodes[-len(over) :], strict=True):
             if len(played.replays) < most:
                 played.replays.append(self._replay(row, episode))
 
     def _replay(self, row: int, episode: Episode) -> GameRecord:
-        names = {SELF: "network", RIVAL: "past network"}
+        names = {SELF: "network", PAST_SELF: "past network"}
         if self.kind[row] == BOTS:
             names[SELF] = "bot, then network"
         who = [names[o] if o < 0 else f"bot:{self.config.game.bots[o]}" for o in self.owner[row].tolist()]
@@ -344,7 +344,7 @@ class SelfPlay:
             "owner": self.owner.copy(),
             "kind": self.kind.copy(),
             "deals": self.deals.copy(),
-            "handover": self.handover.copy(),
+            "takeover_after": self.takeover_after.copy(),
             "started": np.array([self.started, self._idle]),
         }
 
@@ -356,7 +356,7 @@ class SelfPlay:
         for row, blob in enumerate(blobs):
             self.tables.load(row, blob.tobytes())
         self.owner, self.kind = state["owner"].astype(np.int8), state["kind"].astype(np.int8)
-        self.deals, self.handover = state["deals"].astype(np.int64), state["handover"].astype(np.int64)
+        self.deals, self.takeover_after = state["deals"].astype(np.int64), state["takeover_after"].astype(np.int64)
         self.started, self._idle = int(state["started"][0]), bool(state["started"][1])
 
 
@@ -378,11 +378,11 @@ class MixedSelfPlay:
             theirs = self._largest.weights_for(players, rival) if rival is not None else None
             part.load_weights(self._largest.weights_for(players, weights), theirs)
 
-    def play(self, orders: Orders) -> Played:
+    def play(self, orders: PlayRequest) -> PlayResult:
         """See `SelfPlay.play`; each number of players has its share of the games."""
         orders = replace(orders, episodes=-(-orders.episodes // len(self.parts)))
         results = [part.play(orders) for part in self.parts.values()]
-        joined = Played(orders.version)
+        joined = PlayResult(orders.version)
         for name in ("episodes", "opponents", "points", "replays"):
             setattr(joined, name, [item for played in results for item in getattr(played, name)])
         for name in ("decisions", "steps", "seconds", "env_seconds"):

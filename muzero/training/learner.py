@@ -90,15 +90,15 @@ def window_losses(
     if ahead or consistent:
         with torch.no_grad():
             following = batch["obs"][:, 1:].flatten(0, 1)
-            met, outlook = network.outlook(following) if ahead else (network.represent(following), None)
+            met, outlook = network.values_of_observation(following) if ahead else (network.represent(following), None)
     target = batch["value"]
     if ahead:
         assert outlook is not None
-        one_ahead, known = (
+        one_step_share, known = (
             _one_ahead(network, batch, outlook.view(B, K, -1), discount),
             _known_ahead(network, batch),
         )
-        target = torch.lerp(target, one_ahead, ahead * known.unsqueeze(2))
+        target = torch.lerp(target, one_step_share, ahead * known.unsqueeze(2))
     returns = network.support.two_hot(target).flatten(0, 1)
     paid = network.support.two_hot(batch["reward"])  # (B, K, P, N)
     nothing = torch.zeros(B, device=latent.device)
@@ -125,7 +125,7 @@ def window_losses(
         totals["consistency"] = (off * (batch["live"] * seen_by_same)[:, 1:]).sum(1) / K
     value = network.support.expectation(said.value.detach()[:, 0]).view(B, K + 1)
     if ahead:
-        surprise = ((value - one_ahead[:, :, 0]).abs() * known).amax(1)
+        surprise = ((value - one_step_share[:, :, 0]).abs() * known).amax(1)
     else:
         surprise = (value - batch["value"][:, :, 0])[:, 0].abs()
     return torch.stack([totals[name] for name in LOSSES]), surprise
@@ -280,7 +280,7 @@ class Learner:
     def _losses(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """`window_losses` of a batch for any number of players that there is a network for."""
         players = batch["value"].shape[-1]
-        options = (self.config.one_ahead, self.discount, self._skipped)
+        options = (self.config.one_step_share, self.discount, self._skipped)
         if players == self.network.num_players:
             compute = _compiled_losses() if self.config.compile else window_losses
             return compute(self.network, batch, *options)

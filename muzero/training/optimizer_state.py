@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from muzero.config import require
-from muzero.runs.files import CheckpointError, Json, Tensors, naming
+from muzero.runs.files import CheckpointError, Json, Tensors, wrap_errors
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, network: nn.Module) -> tuple[dict[str, Tensor], Json]:
@@ -100,7 +100,7 @@ def rng_to_json(generator: np.random.Generator) -> Json:
 
 def rng_from_json(saved: Mapping[str, Any]) -> np.random.Generator:
     """A generator that continues where the one given to `rng_to_json` stopped."""
-    with naming("state of a random generator"):
+    with wrap_errors("state of a random generator"):
         seed = saved["seed"] and np.random.SeedSequence(**saved["seed"])
         bits = _BIT_GENERATORS[saved["state"]["bit_generator"]](seed)
         parts = {k: np.array(v, np.uint64) if isinstance(v, list) else v for k, v in saved["state"].items()}

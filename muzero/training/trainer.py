@@ -29,8 +29,8 @@ from rich.console import Console
 
 from muzero.agents.agents import Searcher
 from muzero.config import Config, SearchConfig, cores, require, scheduled
-from muzero.data.augmentation import Relabelling
-from muzero.data.replay_buffer import Replay
+from muzero.data.augmentation import SlotPermutation
+from muzero.data.replay_buffer import ReplayBuffer
 from muzero.matches.bot_evaluation import evaluate_bots
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
@@ -38,9 +38,9 @@ from muzero.runs import checkpoint, metrics
 from muzero.runs.memory import give_back_memory, resident_megabytes
 from muzero.runs.run_directory import EXIT_REQUEUE, Interruption, RunDirectory, RunLocked, config_hash, open_run
 from muzero.search.planner import Planner, by_seat, how_to_run
-from muzero.selfplay.opponents import Curriculum, Mixture, Pool
+from muzero.selfplay.opponents import Curriculum, OpponentMix, Pool
 from muzero.selfplay.runtime import make_runtime, pick_device
-from muzero.selfplay.worker import Orders, Played
+from muzero.selfplay.worker import PlayRequest, PlayResult
 from muzero.training import optimizer_state as learner_state
 from muzero.training.learner import DivergedError, Learner
 
@@ -51,7 +51,7 @@ CHANGEABLE = (
     "train.iterations",
     "train.minutes",
     "train.checkpoint_every",
-    "search.compile",
+    "search.backend",
     "game.pace",  # only ever referred to: what it sets is compared where it is used
 )
 EXIT_BAD_INPUT, EXIT_DIVERGED = 2, 3
@@ -66,8 +66,8 @@ class Trainer:
     def __init__(self, config: Config, run: RunDirectory) -> None:
         self.config, self.run = config, run
         self.threads = config.runtime.threads or cores()
-        self.beside = config.train.mode == "async"
-        if self.beside and config.runtime.kind == "local":  # self-play has the other half
+        self.asynchronous = config.train.mode == "async"
+        if self.asynchronous and config.runtime.kind == "local":  # self-play has the other half
             self.threads = max(1, self.threads // 2)
         torch.set_num_threads(self.threads)
         self.device = pick_device(config.runtime.device)
@@ -81,7 +81,7 @@ class Trainer:
         smaller = [Network(spec, config.model).to(self.device) for spec in specs[:-1]]
         self.learner = Learner(self.network, config.learner, smaller, config.search.discount)
         self.replays = {spec.num_players: make_replay(config, spec, self.network.frame) for spec in specs}
-        self.relabellings = {p: Relabelling(config.game.name, p) for p in counts} if config.replay.relabel else {}
+        self.permutations = {p: SlotPermutation(config.game.name, p) for p in counts} if config.replay.relabel else {}
         self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots)
         self.pool = Pool(config.selfplay.pool)
         self.rng = np.random.default_rng(config.seed)
@@ -122,7 +122,7 @@ class Trainer:
         before = self.iteration
         with Interruption() as interruption, display:
             try:
-                if self.beside and not self.finished:
+                if self.asynchronous and not self.finished:
                     for _ in range(config.runtime.in_flight if config.runtime.kind == "ray" else 1):
                         self._request()
                 if config.evaluation.every and not self.finished:
@@ -175,12 +175,12 @@ class Trainer:
     def _iterate(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """One iteration: games, then steps; beside each other in async mode."""
         started = time.perf_counter()
-        if not self.beside:
+        if not self.asynchronous:
             self._request()
         played = self.runtime.gather()
         waited = time.perf_counter() - started
         self._take_in(played)
-        if self.beside:
+        if self.asynchronous:
             self._request()
         learning = time.perf_counter()
         losses = self._learn()
@@ -207,10 +207,10 @@ class Trainer:
         if member is not None:
             kept = checkpoint.load_weights(self.run.path / checkpoint.CHECKPOINTS / f"{member:06d}")
             rival = kept.ema or kept.weights
-        orders = Orders(
+        orders = PlayRequest(
             version=self.iteration,
-            episodes=c.selfplay.episodes,
-            moves=c.selfplay.moves,
+            episodes=c.selfplay.games_per_iteration,
+            moves=c.selfplay.steps_per_iteration,
             simulations=self._simulations(),
             temperature=float(scheduled(c.selfplay.temperature, self.iteration, 1.0)),
             mixture=self._mixture(rival is not None),
@@ -218,11 +218,13 @@ class Trainer:
         )
         self.runtime.request(orders, self.learner.playing_weights(), rival)
 
-    def _mixture(self, rival: bool) -> Mixture:
+    def _mixture(self, rival: bool) -> OpponentMix:
         pool = self.config.selfplay.pool.share if rival else 0.0
-        return Mixture(pool, self.curriculum.shares(), self.curriculum.watched(), self.curriculum.config.handover)
+        return OpponentMix(
+            pool, self.curriculum.shares(), self.curriculum.bot_vs_bot(), self.curriculum.config.takeover_after
+        )
 
-    def _take_in(self, played: list[Played]) -> None:
+    def _take_in(self, played: list[PlayResult]) -> None:
         kept = [replay for part in played for replay in part.replays]
         for number, replay in enumerate(kept):
             replay.save(self.run.path / "replays" / f"{self.iteration + 1:06d}-{number}.json")
@@ -243,7 +245,7 @@ class Trainer:
             replay = self._some_replay()
             batch = replay.sample(c.learner.batch, self.rng)
             if c.replay.relabel:
-                batch = self.relabellings[replay.num_players](batch, self.rng)
+                batch = self.permutations[replay.num_players](batch, self.rng)
             surprise = self.learner.step(batch, self.iteration)
             if c.replay.alpha > 0:
                 priority = surprise.cpu().numpy()
@@ -251,7 +253,7 @@ class Trainer:
                     replay.update(batch.index, batch.stamp, priority)
         return self.learner.report()
 
-    def _some_replay(self) -> Replay:
+    def _some_replay(self) -> ReplayBuffer:
         """That of a number of players, as often as its share of the decisions stored."""
         replays = list(self.replays.values())
         if len(replays) == 1:
@@ -289,7 +291,7 @@ class Trainer:
     def _search(self, simulations: int) -> SearchConfig:
         """For searches in this process, which may have a GPU where self-play has none."""
         search = replace(self.config.search, simulations=simulations)
-        return replace(search, compile="auto") if search.compile == "native" else search
+        return replace(search, backend="auto") if search.backend == "native" else search
 
     def _evaluator(self) -> Searcher:
         """The network that plays, with greedy search."""
@@ -304,7 +306,7 @@ class Trainer:
 
     # ---- what is reported --------------------------------------------------------------------------------------
 
-    def _diagnose(self, played: list[Played]) -> dict[str, Any]:
+    def _diagnose(self, played: list[PlayResult]) -> dict[str, Any]:
         episodes = [episode for part in played for episode in part.episodes]
         lengths = [len(episode) for episode in episodes]
         met = {
@@ -333,7 +335,7 @@ class Trainer:
             **met,
         }
 
-    def _timings(self, played: list[Played], whole: float, waited: float, learned: float) -> dict[str, Any]:
+    def _timings(self, played: list[PlayResult], whole: float, waited: float, learned: float) -> dict[str, Any]:
         decisions = sum(part.decisions for part in played)
         simulations = sum(part.clock.simulations for part in played)
         playing = sum(part.seconds for part in played)
@@ -345,10 +347,10 @@ class Trainer:
             "network": sum(part.clock.network + part.clock.encoder for part in played),
         }
         lanes = max(1.0, (clocks["tree"] + clocks["network"]) / max(playing - clocks["env"], 1e-9))
-        scale = (playing / max(1, len(played)) if self.beside else waited) / max(playing, 1e-9)
+        scale = (playing / max(1, len(played)) if self.asynchronous else waited) / max(playing, 1e-9)
         seconds = {name: value * scale / (1.0 if name == "env" else lanes) for name, value in clocks.items()}
-        # Beside the learner self-play costs no time of its own, only waiting for it does.
-        spent = {**({"waiting": waited} if self.beside else seconds), "learner": learned}
+        # ChildProcessRuntime the learner self-play costs no time of its own, only waiting for it does.
+        spent = {**({"waiting": waited} if self.asynchronous else seconds), "learner": learned}
         return {
             "speed": {
                 "games": sum(len(part.episodes) for part in played) / whole,
@@ -364,7 +366,7 @@ class Trainer:
                 **seconds,
             },
             "seconds": spent,
-            **({"beside": seconds} if self.beside else {}),
+            **({"beside": seconds} if self.asynchronous else {}),
             "iteration_seconds": whole,
             "megabytes": {"learner": resident_megabytes(), "selfplay": max(part.megabytes for part in played)},
         }
@@ -436,11 +438,11 @@ class Trainer:
         self.runtime.load(found.arrays["selfplay"], self.games)
 
 
-def make_replay(config: Config, spec: GameSpec, frame: str) -> Replay:
+def make_replay(config: Config, spec: GameSpec, frame: str) -> ReplayBuffer:
     """The replay for a number of players, with its share of the memory."""
     c = config.at_tables_for(spec.num_players)
     try:
-        return Replay(
+        return ReplayBuffer(
             num_players=spec.num_players,
             width=spec.width,
             num_actions=spec.num_actions,
@@ -450,8 +452,8 @@ def make_replay(config: Config, spec: GameSpec, frame: str) -> Replay:
             steps=c.learner.td_steps,
             discount=c.search.discount,
             frame=frame,
-            window=c.replay.window,
-            least=c.replay.least,
+            keep_share=c.replay.keep_share,
+            keep_at_least=c.replay.keep_at_least,
             stratify=c.replay.stratify,
             alpha=c.replay.alpha,
             beta=c.replay.beta,
@@ -490,10 +492,10 @@ def prepared(config: Config) -> Iterator[Trainer]:
     """A trainer in its run directory, ready to go on. Bad input is refused here, not later."""
     device = pick_device(config.runtime.device)
     on_gpu = config.runtime.worker_gpus > 0 if config.runtime.kind == "ray" else device.type == "cuda"
-    compile_ = config.search.compile
-    require(on_gpu or compile_ != "graphs", "search.compile", "not graphs where self-play has no GPU", compile_)
-    require(not on_gpu or compile_ != "native", "search.compile", "not native where self-play has a GPU", compile_)
-    if compile_ == "native":
+    backend = config.search.backend
+    require(on_gpu or backend != "cuda_graphs", "search.backend", "not cuda_graphs where self-play has no GPU", backend)
+    require(not on_gpu or backend != "native", "search.backend", "not native where self-play has a GPU", backend)
+    if backend == "native":
         how_to_run(Network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)
     with open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
         saved = bool(checkpoint.checkpoints(run.path))

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 import env
-from muzero.data.augmentation import Relabelling
+from muzero.data.augmentation import SlotPermutation
 from muzero.model.network import Network, load_model_config
 from muzero.model.spec import GameSpec
 from tests.oracle.skyjo import Skyjo
@@ -22,7 +22,7 @@ RULES: list[dict[str, Any]] = [{}, {"clearing": "voluntary"}, {"setup": "chosen"
 
 
 def names(players: int, count: int, seed: int = 0) -> NDArray[np.int8]:
-    return Relabelling("skyjo", players).draw(count, np.random.default_rng(seed))
+    return SlotPermutation("skyjo", players).draw(count, np.random.default_rng(seed))
 
 
 def renamed(game: Skyjo, to: NDArray[np.int8]) -> Skyjo:
@@ -39,7 +39,7 @@ def renamed(game: Skyjo, to: NDArray[np.int8]) -> Skyjo:
 @pytest.mark.parametrize("players", [2, 3])
 def test_games_under_other_names_are_the_same_games(players: int, rules: dict[str, Any]) -> None:
     """The oracle plays a round twice, once with other names: all that is seen differs by the names alone."""
-    relabelling, tables = Relabelling("skyjo", players), env.make("skyjo", 1, players, rules)
+    relabelling, tables = SlotPermutation("skyjo", players), env.make("skyjo", 1, players, rules)
     kinds = set()
     for deal, to in enumerate(names(players, 12)):
         game = Skyjo({"preset": "official", **rules}, players, seed=3, deal=deal)
@@ -97,7 +97,7 @@ def test_batches_are_renamed_as_one() -> None:
     """An equivariant network says the same of a window and of the renamed one, under the other names."""
     torch.manual_seed(0)
     network = Network(GameSpec.of("skyjo", P), load_model_config("tiny", "belief")).double().eval()
-    relabelling, batch = Relabelling("skyjo", P), a_batch()
+    relabelling, batch = SlotPermutation("skyjo", P), a_batch()
     batch = replace(batch, actions=np.random.default_rng(1).integers(4, 16, batch.actions.shape))
     to = names(P, len(batch.actions))
     other = relabelling.apply(batch, to)
@@ -132,4 +132,4 @@ def test_bad_names_are_refused() -> None:
     with pytest.raises(ValueError, match="rows: expected observations, got a place of 99"):
         tables.relabel(np.full_like(tables.obs, 99), same)
     with pytest.raises(ValueError, match="lama has no symmetries"):
-        Relabelling("lama", 2)
+        SlotPermutation("lama", 2)

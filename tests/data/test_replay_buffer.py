@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from muzero.data.replay_buffer import FAN, Batch, Replay, SumTree, bytes_needed
+from muzero.data.replay_buffer import FAN, Batch, ReplayBuffer, SumTree, bytes_needed
 from muzero.data.targets import Episode, unpack_legal
 from tests.data.test_targets import assert_window, random_episode, slow_returns, slow_window
 
@@ -18,25 +18,25 @@ P, W, A, F = 3, 4, 6, 3
 STEPS, DISCOUNT = 3, 0.9
 
 
-def make(capacity: int = 64, **settings: Any) -> Replay:
+def make(capacity: int = 64, **settings: Any) -> ReplayBuffer:
     defaults: dict[str, Any] = {"unroll": 4, "steps": STEPS, "discount": DISCOUNT, "frame": "mover"}
     defaults |= {"num_players": P, "width": W, "num_actions": A, "num_phases": F}
     defaults["budget_bytes"] = bytes_needed(capacity, P, W, A, F)
-    return Replay(**defaults | settings)
+    return ReplayBuffer(**defaults | settings)
 
 
 def game(length: int, seed: int = 0) -> Episode:
     return random_episode(np.random.default_rng([seed, length]), length, P, W, A, F)
 
 
-def filled(lengths: list[int], capacity: int = 64, **settings: Any) -> tuple[Replay, dict[int, Episode]]:
+def filled(lengths: list[int], capacity: int = 64, **settings: Any) -> tuple[ReplayBuffer, dict[int, Episode]]:
     """A replay and the episodes it was given, by stamp."""
     replay = make(capacity, **settings)
     games = [game(length, seed) for seed, length in enumerate(lengths)]
     return replay, {replay.add(e): e for e in games}
 
 
-def contents(replay: Replay) -> list[tuple[int, int, int]]:
+def contents(replay: ReplayBuffer) -> list[tuple[int, int, int]]:
     """(stamp, first row, length) of the episodes stored, oldest first."""
     found = replay.sample_positions(len(replay), np.random.default_rng(0))
     assert len(set(found.index)) == len(replay)
@@ -54,14 +54,14 @@ def same(one: Any, other: Any) -> bool:
     return all(one[k].dtype == other[k].dtype and one[k].tobytes() == other[k].tobytes() for k in one)
 
 
-def many(replay: Replay, draws: int, batch: int, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def many(replay: ReplayBuffer, draws: int, batch: int, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Rows and weights of many samples [draws, batch]."""
     rng = np.random.default_rng(seed)
     samples = [replay.sample(batch, rng) for _ in range(draws)]
     return np.stack([s.index for s in samples]), np.stack([s.weights for s in samples]).astype(np.float64)
 
 
-def frequencies(replay: Replay, draws: int, batch: int) -> NDArray[np.float64]:
+def frequencies(replay: ReplayBuffer, draws: int, batch: int) -> NDArray[np.float64]:
     """Share of the samples that each row gets [capacity]."""
     rows, _ = many(replay, draws, batch)
     return np.bincount(rows.reshape(-1), minlength=replay.capacity) / rows.size
@@ -119,7 +119,7 @@ def test_any_sequence_leaves_the_latest_whole() -> None:
 
 
 def test_a_window_grows_with_what_was_played() -> None:
-    replay = make(64, window=0.5, least=20)
+    replay = make(64, keep_share=0.5, keep_at_least=20)
     sizes = []
     for seed in range(14):
         replay.add(game(5, seed))
@@ -128,7 +128,7 @@ def test_a_window_grows_with_what_was_played() -> None:
     assert sizes == [5, 10, 15, 20, 20, 20, 20, 20, 20, 25, 25, 30, 30, 35]
     stamps = [stamp for stamp, _, _ in contents(replay)]
     assert stamps == list(range(7, 14))
-    again = make(64, window=0.5, least=20)
+    again = make(64, keep_share=0.5, keep_at_least=20)
     again.load(replay.state())
     for seed in range(14, 40):
         assert replay.add(game(5, seed)) == again.add(game(5, seed))
@@ -137,7 +137,7 @@ def test_a_window_grows_with_what_was_played() -> None:
 
 
 def test_a_window_keeps_at_least_the_newest_game() -> None:
-    replay = make(64, window=0.01, least=0)
+    replay = make(64, keep_share=0.01, keep_at_least=0)
     for seed in range(3):
         replay.add(game(9, seed))
         assert [stamp for stamp, _, _ in contents(replay)] == [seed]
@@ -154,7 +154,7 @@ def test_ready() -> None:
     assert replay.ready(60)
     assert not replay.ready(91)
     assert not make(64).ready(0)
-    windowed = make(640, window=0.15, least=10)
+    windowed = make(640, keep_share=0.15, keep_at_least=10)
     for seed in range(8):
         windowed.add(game(10, seed))
     assert len(windowed) < 20, "the window has let go of the others,"
@@ -263,7 +263,7 @@ def test_every_batch_is_spread_over_the_phases() -> None:
     assert min(orders) > 30  # and not sorted by them
 
 
-def prioritised(alpha: float, **settings: Any) -> tuple[Replay, Episode, NDArray[np.float64]]:
+def prioritised(alpha: float, **settings: Any) -> tuple[ReplayBuffer, Episode, NDArray[np.float64]]:
     """A replay of one game of 100 decisions with random priorities, and those with epsilon added."""
     replay, e = make(128, alpha=alpha, epsilon=0.01, **settings), phased([4, 16, 80])
     replay.add(e)
@@ -331,7 +331,7 @@ def test_new_games_have_the_typical_priority() -> None:
     assert weights(replay) == pytest.approx([7.5, 3.5, 1.5, 1.5, 5.5, 5.5, 5.5])
 
 
-def weights(replay: Replay) -> NDArray[np.float32]:
+def weights(replay: ReplayBuffer) -> NDArray[np.float32]:
     return replay.state()["weight"]
 
 
@@ -459,7 +459,7 @@ def test_refresh_of_nothing_changes_nothing() -> None:
 SHAPES = [[], [20], [20, 20, 20], [20, 20, 24], [20, 20, 20, 10], [20, 20, 24, 20], [64], [30, 30, 25, 10, 40, 7]]
 
 
-def play_on(replay: Replay) -> list[Batch]:
+def play_on(replay: ReplayBuffer) -> list[Batch]:
     """Uses a replay in every way."""
     rng = np.random.default_rng(8)
     out = []

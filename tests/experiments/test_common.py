@@ -270,13 +270,13 @@ def test_players_of_a_run_that_mixed_numbers(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_what_was_played_in_some_precision_is_not_played_again(runs: dict[str, Path], tmp_path: Path) -> None:
-    agent = studies.Run.read(runs["belief0"]).agent(4, simulations=100, compile="off")
+    agent = studies.Run.read(runs["belief0"]).agent(4, simulations=100, backend="eager")
     options = argparse.Namespace(out=tmp_path, games=2, seed=0, batch=4, workers=1, runtime="local", address="")
-    meeting = studies.Meeting("one", agent, "bot:naive", 2, {})
-    (first,) = studies.play_meetings([meeting], options)
+    meeting = studies.MatchSpec("one", agent, "bot:naive", 2, {})
+    (first,) = studies.play_match_specs([meeting], options)
     assert first["a"].startswith(f"{agent},bf16=o")
     stamp = (tmp_path / "parts" / "one.json").stat().st_mtime_ns
-    assert studies.play_meetings([meeting], options) == [first]
+    assert studies.play_match_specs([meeting], options) == [first]
     assert (tmp_path / "parts" / "one.json").stat().st_mtime_ns == stamp
 
 

@@ -15,10 +15,10 @@ import pytest
 
 from muzero import stats
 from muzero.matches.ladder import LadderConfig, main, play, rate, read_arguments, usage, whole_agents
-from muzero.matches.match import MatchConfig, chunks, play_match, settled
+from muzero.matches.match import MatchConfig, chunks, play_match, with_defaults
 from muzero.matches.paired_games import Games
-from muzero.matches.series import play_all
-from muzero.matches.workers import Alone, Piece, Processes, Ray, make_crew, play_piece
+from muzero.matches.series import play_matches
+from muzero.matches.workers import InProcess, MatchChunk, ProcessPool, RayPool, make_worker_pool, play_piece
 
 AGENTS = ["bot:greedy", "bot:threshold(t=2,epsilon=0.1)", "bot:naive"]
 BOTS = MatchConfig(a="bot:greedy", b="bot:column_hunter", games=30, game="skyjo", players=2, batch=10, workers=1)
@@ -93,42 +93,44 @@ def test_ratings_are_those_of_the_statistics() -> None:
 
 def test_matches_at_once_are_the_same_as_one_by_one(tmp_path: Path) -> None:
     configs = [replace(BOTS, a=a, games=games) for a, games in (("random", 14), ("bot:naive", 30), ("bot:greedy", 6))]
-    crew = Processes(2)
+    pool = ProcessPool(2)
     try:
-        for config, result, games in play_all(configs, crew, quiet=True):
+        for config, result, games in play_matches(configs, pool, quiet=True):
             expected, alone = play_match(config, quiet=True)
             same(alone, games)
             assert {**result, "seconds": 0, "seconds_per_game": 0} == {**expected, "seconds": 0, "seconds_per_game": 0}
     finally:
-        crew.close()
+        pool.close()
 
 
 def test_matches_go_on_where_they_were_stopped(tmp_path: Path) -> None:
     configs = [replace(BOTS, a="random", seed=seed, out=str(tmp_path / f"{seed}.json")) for seed in (0, 1)]
-    whole = [games for _, _, games in play_all([replace(config, out="") for config in configs], Alone(), quiet=True)]
-    first = play_all([replace(config, games=12) for config in configs], Alone(), quiet=True)
+    whole = [
+        games for _, _, games in play_matches([replace(config, out="") for config in configs], InProcess(), quiet=True)
+    ]
+    first = play_matches([replace(config, games=12) for config in configs], InProcess(), quiet=True)
     same(next(first)[2], Games(**{name: array[:12] for name, array in vars(whole[0]).items()}))
     first.close()
-    for (_, _, games), expected in zip(play_all(configs, Alone(), quiet=True), whole, strict=True):
+    for (_, _, games), expected in zip(play_matches(configs, InProcess(), quiet=True), whole, strict=True):
         same(games, expected)
 
 
 def test_who_plays() -> None:
-    crew = make_crew(["bot:greedy", "bot:naive"], workers=3)
-    assert isinstance(crew, Alone)
-    assert crew.threads == 3, "bots play inside the core, which has threads"
-    assert isinstance(make_crew(["bot:greedy", "random"], workers=1), Alone)
-    crew = make_crew(["bot:greedy", "random"], workers=2)
-    assert isinstance(crew, Processes)
-    crew.close()
+    pool = make_worker_pool(["bot:greedy", "bot:naive"], workers=3)
+    assert isinstance(pool, InProcess)
+    assert pool.threads == 3, "bots play inside the core, which has threads"
+    assert isinstance(make_worker_pool(["bot:greedy", "random"], workers=1), InProcess)
+    pool = make_worker_pool(["bot:greedy", "random"], workers=2)
+    assert isinstance(pool, ProcessPool)
+    pool.close()
     for arguments, message in (
         ((-1,), "workers: expected 0 or more"),
         ((1, "cloud"), "runtime: expected one of local"),
     ):
         with pytest.raises(ValueError, match=message):
-            make_crew(["random"], *arguments)
+            make_worker_pool(["random"], *arguments)
     with pytest.raises(ValueError, match="address: expected none without runtime=ray"):
-        make_crew(["random"], address="auto")
+        make_worker_pool(["random"], address="auto")
 
 
 def test_ray_plays_the_same_games() -> None:
@@ -138,7 +140,7 @@ def test_ray_plays_the_same_games() -> None:
     same(expected, found)
 
 
-def dies_once(piece: Piece, mark: str) -> Games:
+def dies_once(piece: MatchChunk, mark: str) -> Games:
     """In place of `play_piece`."""
     if not Path(mark).exists():
         Path(mark).touch()
@@ -147,14 +149,14 @@ def dies_once(piece: Piece, mark: str) -> Games:
 
 
 def test_games_of_a_ray_task_that_died_are_played_again(tmp_path: Path) -> None:
-    config = settled(replace(BOTS, a="random", games=20, batch=10))
+    config = with_defaults(replace(BOTS, a="random", games=20, batch=10))
     work = [config.piece(*chunk) for chunk in chunks(config, 0)]
-    crew = Ray(1)
-    task = crew._ray.remote(max_retries=0)(dies_once)
-    crew._play = SimpleNamespace(remote=lambda piece: task.remote(piece, str(tmp_path / "died")))
-    found = list(crew.play(work))
-    crew.close()
-    assert crew.failures == 10
+    pool = RayPool(1)
+    task = pool._ray.remote(max_retries=0)(dies_once)
+    pool._play = SimpleNamespace(remote=lambda piece: task.remote(piece, str(tmp_path / "died")))
+    found = list(pool.play(work))
+    pool.close()
+    assert pool.failures == 10
     for games, piece in zip(found, work, strict=True):
         same(games, play_piece(piece))
 
@@ -166,7 +168,9 @@ def test_help_names_every_key() -> None:
 
 def test_bots_play_what_the_networks_were_trained_for(monkeypatch: pytest.MonkeyPatch) -> None:
     trained = {"game": "lama", "players": 2, "rules": {"preset": "report"}}
-    monkeypatch.setattr("muzero.agents.agent_spec.game_of", lambda player: trained if player.text == "random" else None)
+    monkeypatch.setattr(
+        "muzero.agents.agent_spec.trained_for", lambda player: trained if player.text == "random" else None
+    )
     config = read_arguments(["agents=[bot:strategy_1,bot:strategy_2,random]"])
     assert (config.game, config.rules) == ("lama", {"preset": "report"})
 
@@ -174,7 +178,7 @@ def test_bots_play_what_the_networks_were_trained_for(monkeypatch: pytest.Monkey
 def test_networks_of_other_rules_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = {"random": {"episode": "round"}, "bot:greedy": {"target": 50}}
     known = {agent: {"game": "skyjo", "players": 2, "rules": theirs} for agent, theirs in rules.items()}
-    monkeypatch.setattr("muzero.agents.agent_spec.game_of", lambda player: known.get(player.text))
+    monkeypatch.setattr("muzero.agents.agent_spec.trained_for", lambda player: known.get(player.text))
     agents = "agents=[random,bot:greedy,bot:naive]"
     with pytest.raises(ValueError, match=r"agent 'bot:greedy', rules: expected episode=round, target=100 as the other"):
         read_arguments([agents])

@@ -29,18 +29,18 @@ from muzero.agents.agents import Bot, Policy, Random, Searcher, Simulator, Situa
 from muzero.config import SearchConfig
 from muzero.matches.match import (
     MatchConfig,
-    Progressing,
+    MatchStore,
     _followed,
     chunks,
     markdown,
     play_match,
     read_arguments,
     report,
-    settled,
     usage,
+    with_defaults,
 )
-from muzero.matches.paired_games import Games, Keeper, joined, paired_games
-from muzero.matches.workers import Alone, Crew, Piece, Processes, play_piece
+from muzero.matches.paired_games import Games, InFlightStore, concatenate, paired_games
+from muzero.matches.workers import InProcess, MatchChunk, ProcessPool, WorkerPool, play_piece
 from muzero.model.native import _native
 from muzero.model.network import Network, load_model_config
 from muzero.model.spec import GameSpec
@@ -173,7 +173,9 @@ def test_a_match_that_has_stopped_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_a_decided_match_ends_at_once_and_leaves_nothing_under_way(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "match.json"
-    config = settled(replace(BOTS, a=f"policy:{run}", b="bot:greedy", games=2000, stop=0.05, workers=2, out=str(out)))
+    config = with_defaults(
+        replace(BOTS, a=f"policy:{run}", b="bot:greedy", games=2000, stop=0.05, workers=2, out=str(out))
+    )
     stray = tmp_path / "match.under_way-7000.npz"
     stray.touch()
     _, games = play_match(config, quiet=True)
@@ -185,7 +187,7 @@ def test_games_of_other_rules_are_not_gone_on_with(tmp_path: Path, monkeypatch: 
     """Even if they have the same name: the game's version counts."""
     config = replace(BOTS, games=20, out=str(tmp_path / "match.json"))
     play_match(config, quiet=True)
-    key, make = Progressing(config).key, env.make
+    key, make = MatchStore(config).key, env.make
 
     def newer(*given: Any, **options: Any) -> Any:
         tables = make(*given, **options)
@@ -193,7 +195,7 @@ def test_games_of_other_rules_are_not_gone_on_with(tmp_path: Path, monkeypatch: 
         return tables
 
     monkeypatch.setattr("muzero.matches.match.env.make", newer)
-    assert Progressing(config).key != key
+    assert MatchStore(config).key != key
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_a_simulators_network_is_pinned(run: Path, monkeypatch: pytest.MonkeyPat
     """However its path is written."""
     monkeypatch.chdir(run.parent)
     for written in (str(run), f"./{run.name}", f"{run.name}/"):
-        text = players.pinned(f"simulator:8,network={written},bot=greedy")
+        text = players.resolve(f"simulator:8,network={written},bot=greedy")
         assert text.endswith(f"{run.name}/checkpoints/000007,bot=greedy"), text
 
 
@@ -245,13 +247,13 @@ def test_other_weights_are_another_match(run: Path, tmp_path: Path) -> None:
     assert fresh["seconds_per_game"] is not None
 
 
-@pytest.mark.parametrize("crew", [Alone, lambda: Processes(2)])
+@pytest.mark.parametrize("pool", [InProcess, lambda: ProcessPool(2)])
 @pytest.mark.parametrize("a", ["random", "bot:greedy"])
-def test_games_are_counted_as_they_end(crew: Callable[[], Crew], a: str) -> None:
-    config = settled(replace(BOTS, a=a, games=20, batch=8))
-    playing = crew()
+def test_games_are_counted_as_they_end(pool: Callable[[], WorkerPool], a: str) -> None:
+    config = with_defaults(replace(BOTS, a=a, games=20, batch=8))
+    playing = pool()
     assert playing.tally is not None
-    games = joined(list(playing.play([config.piece(*chunk) for chunk in chunks(config, 0)])))
+    games = concatenate(list(playing.play([config.piece(*chunk) for chunk in chunks(config, 0)])))
     assert playing.tally.total() == (20, games.won.sum())
     shown: list[tuple[float, float]] = []
     with _followed(playing.tally, 4, 2.0, lambda *numbers: shown.append(numbers)):
@@ -286,8 +288,8 @@ def test_games_under_way_are_gone_on_with(
             raise Interrupted
         return act(self, situation)
 
-    original = Keeper.__init__
-    monkeypatch.setattr(Keeper, "__init__", lambda self, path, key, every=0.0: original(self, path, key, every))
+    original = InFlightStore.__init__
+    monkeypatch.setattr(InFlightStore, "__init__", lambda self, path, key, every=0.0: original(self, path, key, every))
     monkeypatch.setattr(Searcher, "act", interrupted)
     with pytest.raises(Interrupted):
         play_match(config, quiet=True)
@@ -304,11 +306,11 @@ def test_games_under_way_are_gone_on_with(
 
 
 def test_kept_games_of_something_else_are_not_used(run: Path, tmp_path: Path) -> None:
-    keeper = Keeper(tmp_path / "x.npz", "one")
+    keeper = InFlightStore(tmp_path / "x.npz", "one")
     assert keeper.load() == []
     keeper.save([np.array([1, -1]), np.array([2, 3])])
     assert [step.tolist() for step in keeper.load()] == [[1, -1], [2, 3]]
-    assert Keeper(keeper.path, "another").load() == []
+    assert InFlightStore(keeper.path, "another").load() == []
     keeper.path.write_bytes(b"damaged")
     with pytest.warns(RuntimeWarning, match=r"x.npz cannot be read, its games begin anew"):
         assert keeper.load() == []
@@ -329,12 +331,12 @@ def test_a_match_that_may_stop_is_looked_at(run: Path) -> None:
     assert sum(deals for _, deals in pieces) == 500
 
 
-def die(piece: Piece) -> Games:
+def die(piece: MatchChunk) -> Games:
     """In place of `play_piece`."""
     os._exit(1)
 
 
-def play_if_let(piece: Piece) -> Games:
+def play_if_let(piece: MatchChunk) -> Games:
     """In place of `play_piece`: what comes after the first deals waits for a file."""
     while piece.first and not Path(os.environ["MAY_PLAY"]).exists():
         time.sleep(0.01)
@@ -342,24 +344,24 @@ def play_if_let(piece: Piece) -> Games:
 
 
 def test_games_of_a_process_that_died_are_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = settled(replace(BOTS, a="random", games=20, batch=4))
+    config = with_defaults(replace(BOTS, a="random", games=20, batch=4))
     work = [config.piece(*chunk) for chunk in chunks(config, 0)]
     expected = [play_piece(piece) for piece in work]
     monkeypatch.setenv("MAY_PLAY", str(tmp_path / "now"))
     monkeypatch.setattr("muzero.matches.workers.play_piece", play_if_let)
-    crew = Processes(2)
-    playing = crew.play(work)
+    pool = ProcessPool(2)
+    playing = pool.play(work)
     found = [next(playing)]
-    for process in crew._pool._processes.values():
+    for process in pool._pool._processes.values():
         process.kill()
     (tmp_path / "now").touch()
     found += playing
-    assert 8 <= crew.failures <= 12, "two pieces, and a third if it was submitted before the deaths were seen"
+    assert 8 <= pool.failures <= 12, "two pieces, and a third if it was submitted before the deaths were seen"
     assert [games.scores.tolist() for games in found] == [games.scores.tolist() for games in expected]
     monkeypatch.setattr("muzero.matches.workers.play_piece", die)
     with pytest.raises(RuntimeError, match="a process that played deals 0 to 1 has died, twice"):
-        list(Processes(1).play(work))
-    crew.close()
+        list(ProcessPool(1).play(work))
+    pool.close()
 
 
 def test_processes_do_not_outlive_a_killed_match(run: Path) -> None:
@@ -464,12 +466,12 @@ def test_the_precision_of_long_searches_is_named(native: bool, run: Path, monkey
     """So that another machine, which would have chosen another one, plays the same agent."""
     monkeypatch.setattr(players, "_has_bf16", lambda: native)
     long = f"checkpoint:{run},simulations=100,iteration=7"
-    assert players.pinned(long) == f"{long},bf16={'on' if native else 'off'}"
-    assert players.pinned(f"{long},bf16=off") == f"{long},bf16=off"
-    assert players.pinned(f"checkpoint:{run}") == f"checkpoint:{run},iteration=7", "short ones are in single precision"
+    assert players.resolve(long) == f"{long},bf16={'on' if native else 'off'}"
+    assert players.resolve(f"{long},bf16=off") == f"{long},bf16=off"
+    assert players.resolve(f"checkpoint:{run}") == f"checkpoint:{run},iteration=7", "short ones are in single precision"
 
     def made(options: str) -> SearchConfig:
-        built = players.build(players.parse(f"{long},compile=off{options}"), "skyjo", 2, batch=4)
+        built = players.build(players.parse(f"{long},backend=eager{options}"), "skyjo", 2, batch=4)
         assert isinstance(built, Searcher)
         return built.planner.config
 
@@ -484,12 +486,14 @@ def test_how_a_checkpoint_is_computed_can_be_chosen(run: Path) -> None:
     def made(options: str) -> str:
         built = players.build(players.parse(f"checkpoint:{run}{options}"), "skyjo", 2, batch=4)
         assert isinstance(built, Searcher)
-        return built.planner.config.compile
+        return built.planner.config.backend
 
-    assert made("") == made(",compile=native") == "native"
-    assert made(",compile=off") == "off"
-    with pytest.raises(ValueError, match="compile: expected one of native, off, on, any, got 'jit'"):
-        made(",compile=jit")
+    assert made("") == made(",backend=native") == "native"
+    assert made(",backend=eager") == "eager"
+    with pytest.raises(
+        ValueError, match="backend: expected one of native, eager, compiled, compiled_dynamic, got 'jit'"
+    ):
+        made(",backend=jit")
 
 
 def test_bfloat16_is_never_only_in_name(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -501,10 +505,10 @@ def test_bfloat16_is_never_only_in_name(run: Path, monkeypatch: pytest.MonkeyPat
         assert isinstance(built, Searcher)
         return built.planner.config
 
-    assert (made(",bf16=on").compile, made(",bf16=on").bf16) == ("off", True)
-    assert (made(",bf16=off").compile, made(",bf16=off").bf16) == ("native", False)
-    with pytest.raises(ValueError, match=r"checkpoint:.*compile=native: expected search.bf16=false on a CPU"):
-        made(",bf16=on,compile=native")
+    assert (made(",bf16=on").backend, made(",bf16=on").bf16) == ("eager", True)
+    assert (made(",bf16=off").backend, made(",bf16=off").bf16) == ("native", False)
+    with pytest.raises(ValueError, match=r"checkpoint:.*backend=native: expected search.bf16=false on a CPU"):
+        made(",bf16=on,backend=native")
 
 
 def test_networks_of_other_rules_are_refused(run: Path, tmp_path: Path) -> None:

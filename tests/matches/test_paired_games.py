@@ -189,7 +189,7 @@ def test_bot_evaluation() -> None:
     """Each bot of the configuration, its mean over those of the curriculum, and a check of the winner head."""
     config = Config(
         game=GameConfig(
-            "skyjo", rules={"preset": "official", **ROUND}, bots=["random", "greedy"], also_evaluate=["threshold"]
+            "skyjo", rules={"preset": "official", **ROUND}, bots=["random", "greedy"], held_out_bots=["threshold"]
         ),
         model=load_model_config("tiny", "belief"),
         search=SearchConfig(simulations=2, max_considered=2),
@@ -211,7 +211,7 @@ def test_bot_evaluation() -> None:
 def test_the_winner_head_is_judged_by_what_it_learned_to_predict() -> None:
     """A network that trains on rounds knows who wins a round; evaluation plays matches."""
     match = {"preset": "official", "target": 500}
-    game = GameConfig("skyjo", rules=match, training=ROUND, bots=["greedy"], also_evaluate=[])
+    game = GameConfig("skyjo", rules=match, training=ROUND, bots=["greedy"], held_out_bots=[])
     config = Config(
         game=game,
         model=load_model_config("tiny", "belief"),

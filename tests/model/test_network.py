@@ -534,7 +534,7 @@ def test_the_outlook_is_what_a_search_begins_with(variant: str, kind: str) -> No
     network = Network(GameSpec.of("skyjo", 3), config).eval()
     tables = env.make("skyjo", 8, 3, seed=1)
     with torch.no_grad():
-        hidden, values = network.outlook(torch.from_numpy(tables.obs))
+        hidden, values = network.values_of_observation(torch.from_numpy(tables.obs))
         expected, outputs = network.initial(torch.from_numpy(tables.obs), "maxn")
     torch.testing.assert_close(hidden, expected)
     torch.testing.assert_close(values, outputs[:, -3:])

@@ -13,7 +13,7 @@ import env
 from mcts import Requests
 from muzero.config import SearchConfig
 from muzero.model.native import _native
-from muzero.model.native.slot_step import SlotStep, why_not
+from muzero.model.native.slot_step import SlotStep, unsupported_reason
 from muzero.model.network import ABLATIONS, VARIANTS, Network, load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.planner import Plan, Planner, how_to_run
@@ -161,12 +161,12 @@ def test_what_is_not_a_number_is_not_hidden(name: str, kernel: str) -> None:
 
 def test_what_it_cannot_do_is_refused_by_name() -> None:
     flat = make(latent="flat", encoder="transformer")
-    assert why_not(flat) == "expected model.latent=slots, got flat"
-    assert why_not(make(hidden=72)) == "expected a multiple of 16 for model.hidden, got 72"
-    assert why_not(make()) is None
-    with pytest.raises(ValueError, match=r"search.compile=native: expected model.latent=slots, got flat"):
-        Planner(flat, SearchConfig(compile="native"), B)
-    assert Planner(make(), SearchConfig(compile="auto"), B).config.compile == "native"
+    assert unsupported_reason(flat) == "expected model.latent=slots, got flat"
+    assert unsupported_reason(make(hidden=72)) == "expected a multiple of 16 for model.hidden, got 72"
+    assert unsupported_reason(make()) is None
+    with pytest.raises(ValueError, match=r"search.backend=native: expected model.latent=slots, got flat"):
+        Planner(flat, SearchConfig(backend="native"), B)
+    assert Planner(make(), SearchConfig(backend="auto"), B).config.backend == "native"
     with pytest.raises(ValueError, match=r"kernel: expected one of .*base.*, got 'abacus'"):
         SlotStep(make(), "abacus")
 
@@ -174,11 +174,11 @@ def test_what_it_cannot_do_is_refused_by_name() -> None:
 def test_bfloat16_is_what_was_asked_for_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU without it must not play as if it had it: results are kept by precision."""
     monkeypatch.setattr(_native, "kernels", lambda: ["base"])
-    network, config = make(), SearchConfig(bf16=True, compile="native")
+    network, config = make(), SearchConfig(bf16=True, backend="native")
     with pytest.raises(ValueError, match=r"expected search.bf16=false on a CPU that does not multiply in bfloat16"):
         Planner(network, config, B)
-    assert how_to_run(network, replace(config, compile="auto")) == "on"
-    assert how_to_run(network, replace(config, bf16=False, compile="auto")) == "native"
+    assert how_to_run(network, replace(config, backend="auto")) == "compiled"
+    assert how_to_run(network, replace(config, bf16=False, backend="auto")) == "native"
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,8 @@ def plan(planner: Planner, t: env.VecEnv, rows: slice = slice(None)) -> Plan:
 @pytest.mark.parametrize("game", env.games())
 def test_searches_as_with_torch(game: str, workers: int, backup: str) -> None:
     t, network = tables(game), make(game=game, players=3)
-    config = SearchConfig(simulations=12, workers=workers, leaves=2, backup=backup)
-    plain, native = (Planner(network, replace(config, compile=kind), B) for kind in ("off", "native"))
+    config = SearchConfig(simulations=12, lanes=workers, leaves=2, backup=backup)
+    plain, native = (Planner(network, replace(config, backend=kind), B) for kind in ("eager", "native"))
     for rows in (slice(None), slice(0, 5), slice(0, 1)):
         true, found = plan(plain, t, rows), plan(native, t, rows)
         assert found.values == pytest.approx(true.values, abs=1e-3)
@@ -233,7 +233,7 @@ def test_searches_as_with_torch(game: str, workers: int, backup: str) -> None:
 
 def test_searches_in_bfloat16_are_close() -> None:
     t, network = tables(), make(players=3, shaken=0.0)
-    config = SearchConfig(simulations=16, compile="native")
+    config = SearchConfig(simulations=16, backend="native")
     if "bf16" not in KERNELS:
         pytest.skip("this CPU does not multiply in bfloat16")
     exact, rough = (plan(Planner(network, replace(config, bf16=b), B), t) for b in (False, True))
@@ -244,10 +244,10 @@ def test_searches_in_bfloat16_are_close() -> None:
 
 def test_a_planner_follows_its_network() -> None:
     t, network = tables(), make(players=3)
-    planner = Planner(network, SearchConfig(simulations=8, compile="native"), B)
+    planner = Planner(network, SearchConfig(simulations=8, backend="native"), B)
     before = plan(planner, t)
     network.load_state_dict({k: v * 0.9 if v.is_floating_point() else v for k, v in network.state_dict().items()})
     after = plan(planner, t)
     assert after.values.tobytes() != before.values.tobytes()
-    fresh = Planner(network, SearchConfig(simulations=8, compile="native"), B)
+    fresh = Planner(network, SearchConfig(simulations=8, backend="native"), B)
     assert after.values.tobytes() == plan(fresh, t).values.tobytes()

@@ -119,7 +119,7 @@ def test_two_leaves_of_a_gumbel_search_are_those_of_one_at_a_time(game: str, pla
 def test_lanes_share_the_games() -> None:
     t, network = tables(), make()
     config = SearchConfig(simulations=20)
-    one, three = Planner(network, config, B), Planner(network, replace(config, workers=3), B)
+    one, three = Planner(network, config, B), Planner(network, replace(config, lanes=3), B)
     plain, shared, again = plan(one, t), plan(three, t), plan(three, t)
     assert (shared.policy == again.policy).all()
     assert (plain.visits == shared.visits).mean() > 0.95  # matrix products differ in the last bits with the batch
@@ -229,21 +229,21 @@ def test_bfloat16_compiled_is_as_close() -> None:
     t, network = tables(), make()
     config = SearchConfig(simulations=16)
     exact = plan(Planner(network, config, B), t)
-    rough = plan(Planner(network, replace(config, compile="any", bf16=True), B), t)
+    rough = plan(Planner(network, replace(config, backend="compiled_dynamic", bf16=True), B), t)
     assert rough.values == pytest.approx(exact.values, abs=0.05)
     assert np.abs(rough.values - exact.values).mean() < 0.01
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["on", "any"])
+@pytest.mark.parametrize("kind", ["compiled", "compiled_dynamic"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_compiling_changes_nothing_but_rounding(workers: int, kind: str) -> None:
     t, network = tables(), make()
-    config = SearchConfig(simulations=8, workers=workers)
-    plain, compiled = Planner(network, config, B), Planner(network, replace(config, compile=kind), B)
+    config = SearchConfig(simulations=8, lanes=workers)
+    plain, compiled = Planner(network, config, B), Planner(network, replace(config, backend=kind), B)
     for rows in (slice(None), slice(0, B - 5), slice(0, 5), slice(0, 1)):  # the last are too few for one size
         expected, found = plan(plain, t, rows), plan(compiled, t, rows)
         assert found.values == pytest.approx(expected.values, abs=1e-3)
         assert (found.actions == expected.actions).mean() > 0.9
-    again = Planner(network, replace(config, compile=kind), B)
+    again = Planner(network, replace(config, backend=kind), B)
     assert plan(again, t).policy.tobytes() == plan(compiled, t).policy.tobytes()

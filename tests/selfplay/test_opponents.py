@@ -8,35 +8,35 @@ import numpy as np
 import pytest
 
 from muzero.config import CurriculumConfig, PoolConfig
-from muzero.selfplay.opponents import BOTS, NEVER, RIVAL, SELF, Curriculum, Mixture, Pool
+from muzero.selfplay.opponents import BOTS, NEVER, PAST_SELF, SELF, Curriculum, OpponentMix, Pool
 
 
 def test_kinds_are_met_as_often_as_the_mixture_says() -> None:
-    mixture = Mixture(0.2, (0.1, 0.0, 0.3), 0.15)
+    mixture = OpponentMix(0.2, (0.1, 0.0, 0.3), 0.15)
     kinds = np.array([mixture.draw((5, deal)) for deal in range(10000)])
-    expected = {SELF: 0.25, RIVAL: 0.2, 0: 0.1, 1: 0.0, 2: 0.3, BOTS: 0.15}
+    expected = {SELF: 0.25, PAST_SELF: 0.2, 0: 0.1, 1: 0.0, 2: 0.3, BOTS: 0.15}
     assert set(kinds) <= expected.keys()
     for kind, share in expected.items():
         assert (kinds == kind).mean() == pytest.approx(share, abs=0.02), kind
 
 
 def test_a_key_names_its_draw() -> None:
-    mixture = Mixture(0.5, (0.25,))
+    mixture = OpponentMix(0.5, (0.25,))
     first, again = ([mixture.draw((1, deal)) for deal in range(200)] for _ in range(2))
     assert first == again
     assert first != [mixture.draw((2, deal)) for deal in range(200)]
 
 
 def test_extreme_mixtures() -> None:
-    assert {Mixture(0.0, ()).draw((0, deal)) for deal in range(100)} == {SELF}
-    assert {Mixture(1.0, (0.0,)).draw((0, deal)) for deal in range(100)} == {RIVAL}
-    assert {Mixture(0.0, (0.0, 1.0)).draw((0, deal)) for deal in range(100)} == {1}
+    assert {OpponentMix(0.0, ()).draw((0, deal)) for deal in range(100)} == {SELF}
+    assert {OpponentMix(1.0, (0.0,)).draw((0, deal)) for deal in range(100)} == {PAST_SELF}
+    assert {OpponentMix(0.0, (0.0, 1.0)).draw((0, deal)) for deal in range(100)} == {1}
 
 
 def test_seats() -> None:
-    mixture = Mixture(0.2, (0.1, 0.0, 0.3), 0.15)
+    mixture = OpponentMix(0.2, (0.1, 0.0, 0.3), 0.15)
     assert mixture.seat(SELF, 1, 3, (5, 0)) == [SELF] * 3
-    assert mixture.seat(RIVAL, 1, 3, (5, 0)) == [RIVAL, SELF, RIVAL]
+    assert mixture.seat(PAST_SELF, 1, 3, (5, 0)) == [PAST_SELF, SELF, PAST_SELF]
     assert mixture.seat(2, 0, 2, (5, 0)) == [SELF, 2]
     drawn = np.array([mixture.seat(BOTS, 0, 2, (5, deal)) for deal in range(3000)])
     for first in range(3):
@@ -46,30 +46,30 @@ def test_seats() -> None:
 
 
 def test_watched_games_are_taken_over_at_random_points() -> None:
-    mixture = Mixture(0.0, (0.5,), 0.5, 40.0)
-    points = [mixture.taken_over(BOTS, (5, deal)) for deal in range(4000)]
+    mixture = OpponentMix(0.0, (0.5,), 0.5, 40.0)
+    points = [mixture.takeover_decision(BOTS, (5, deal)) for deal in range(4000)]
     assert np.mean(points) == pytest.approx(40, abs=2.5)
     assert min(points) == 1
     assert (np.array(points) > 80).mean() == pytest.approx((1 - 1 / 40) ** 80, abs=0.02)
-    assert points == [mixture.taken_over(BOTS, (5, deal)) for deal in range(4000)]
-    assert {mixture.taken_over(kind, (5, 0)) for kind in (SELF, RIVAL, 0)} == {NEVER}
-    assert Mixture(0.0, (0.5,), 0.5).taken_over(BOTS, (5, 0)) == NEVER
+    assert points == [mixture.takeover_decision(BOTS, (5, deal)) for deal in range(4000)]
+    assert {mixture.takeover_decision(kind, (5, 0)) for kind in (SELF, PAST_SELF, 0)} == {NEVER}
+    assert OpponentMix(0.0, (0.5,), 0.5).takeover_decision(BOTS, (5, 0)) == NEVER
 
 
 def test_bots_are_watched_while_one_of_them_is_hard_to_beat() -> None:
-    watching = Curriculum(CurriculumConfig(share=0.3, goal=0.8, window=10, watched=0.2), ["a", "b"])
-    assert watching.watched() == pytest.approx(0.2)
+    watching = Curriculum(CurriculumConfig(share=0.3, goal=0.8, games_averaged=10, bot_vs_bot=0.2), ["a", "b"])
+    assert watching.bot_vs_bot() == pytest.approx(0.2)
     note(watching, 0, 1.0, 100)
-    assert watching.watched() == pytest.approx(0.2)
+    assert watching.bot_vs_bot() == pytest.approx(0.2)
     note(watching, 1, 0.6, 200)
-    assert watching.watched() == pytest.approx(0.2 * (0.8 - 0.6) / 0.8 * 2)
+    assert watching.bot_vs_bot() == pytest.approx(0.2 * (0.8 - 0.6) / 0.8 * 2)
     note(watching, 1, 1.0, 100)
-    assert watching.watched() == pytest.approx(0.2 * 0.02)
-    assert Curriculum(CurriculumConfig(watched=0.2), []).watched() == 0
+    assert watching.bot_vs_bot() == pytest.approx(0.2 * 0.02)
+    assert Curriculum(CurriculumConfig(bot_vs_bot=0.2), []).bot_vs_bot() == 0
 
 
 def curriculum(window: int = 10) -> Curriculum:
-    return Curriculum(CurriculumConfig(share=0.3, goal=0.8, window=window), ["a", "b", "c"])
+    return Curriculum(CurriculumConfig(share=0.3, goal=0.8, games_averaged=window), ["a", "b", "c"])
 
 
 def note(to: Curriculum, bot: int, points: float, games: int, players: int = 2) -> None:
@@ -99,7 +99,7 @@ def test_a_bot_fades_as_the_goal_is_met_and_comes_back() -> None:
         note(other, bot, 0.7, 10)  # an eighth below
     assert other.shares() == pytest.approx((0.025, 0.025, 0.025))  # all fade together
     for deal in range(20_000):  # by chance it is met again, and wins
-        if Mixture(0.0, c.shares()).draw((3, deal)) == 1:
+        if OpponentMix(0.0, c.shares()).draw((3, deal)) == 1:
             c.note(1, 0.0)
     assert c.shares()[1] == pytest.approx(0.1)
 

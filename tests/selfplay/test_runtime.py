@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from muzero.config import Config, RuntimeConfig, TrainConfig
-from muzero.selfplay.runtime import Beside, Local, RayRuntime, Runtime, make_runtime, pick_device
-from muzero.selfplay.worker import Played
+from muzero.selfplay.runtime import ChildProcessRuntime, RayRuntime, Runtime, SyncRuntime, make_runtime, pick_device
+from muzero.selfplay.worker import PlayResult
 from tests.selfplay.test_worker import MIXED, orders, same, settings, weights
 
 ray = pytest.importorskip("ray")
@@ -28,12 +28,12 @@ def a_config(kind: str = "local", mode: str = "sync", workers: int = 1, tables: 
     return replace(settings(tables=tables), runtime=runtime, train=TrainConfig(mode=mode))
 
 
-def ask(runtime: Runtime, config: Config, episodes: int = 4, moves: int = 0) -> list[Played]:
+def ask(runtime: Runtime, config: Config, episodes: int = 4, moves: int = 0) -> list[PlayResult]:
     runtime.request(replace(orders(episodes, MIXED), moves=moves), weights(config), weights(config, seed=1))
     return runtime.gather()
 
 
-def names(played: list[Played]) -> list[bytes]:
+def names(played: list[PlayResult]) -> list[bytes]:
     """Of games: what was seen in each. No two deals look the same all the way."""
     return [episode.obs.tobytes() for part in played for episode in part.episodes]
 
@@ -54,17 +54,17 @@ def cluster() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def local() -> list[Played]:
+def local() -> list[PlayResult]:
     """What a worker in this process plays: two requests."""
     config = a_config()
-    runtime = Local(config)
+    runtime = SyncRuntime(config)
     return [part for _ in range(2) for part in ask(runtime, config)]
 
 
 def test_the_configuration_names_the_runtime() -> None:
-    assert isinstance(make_runtime(a_config()), Local)
+    assert isinstance(make_runtime(a_config()), SyncRuntime)
     beside = make_runtime(a_config(mode="async"))
-    assert isinstance(beside, Beside)
+    assert isinstance(beside, ChildProcessRuntime)
     beside.close()
 
 
@@ -114,9 +114,9 @@ def test_devices() -> None:
         pick_device("moon")
 
 
-def test_local_keeps_its_threads_and_goes_on_from_its_state(local: list[Played]) -> None:
+def test_local_keeps_its_threads_and_goes_on_from_its_state(local: list[PlayResult]) -> None:
     config = a_config()
-    first, second = Local(config), Local(config)
+    first, second = SyncRuntime(config), SyncRuntime(config)
     ask(first, config)
     second.load(first.state(), games=4)
     (after,) = ask(second, config)
@@ -126,9 +126,9 @@ def test_local_keeps_its_threads_and_goes_on_from_its_state(local: list[Played])
         second.gather()
 
 
-def test_beside_plays_the_same_games_and_after_a_restart_others(local: list[Played]) -> None:
+def test_beside_plays_the_same_games_and_after_a_restart_others(local: list[PlayResult]) -> None:
     config = a_config(mode="async")
-    runtime = Beside(config)
+    runtime = ChildProcessRuntime(config)
     try:
         found = [part for _ in range(2) for part in ask(runtime, config)]
         assert all(same(one, other) for one, other in zip(found, local, strict=True))
@@ -144,9 +144,9 @@ def die(*_: Any) -> None:
     os._exit(1)
 
 
-def test_a_dead_self_play_process_is_replaced(local: list[Played], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_self_play_process_is_replaced(local: list[PlayResult], monkeypatch: pytest.MonkeyPatch) -> None:
     config = a_config(mode="async")
-    runtime = Beside(config)
+    runtime = ChildProcessRuntime(config)
     try:
         ask(runtime, config)
         for when in ("playing", "idle"):
@@ -172,7 +172,7 @@ def test_a_dead_self_play_process_is_replaced(local: list[Played], monkeypatch: 
 def test_a_self_play_process_hears_no_signals_from_the_start() -> None:
     """As those to the whole group, which are the parent's to obey; even before it has imported anything."""
     config = a_config(mode="async")
-    runtime = Beside(config)
+    runtime = ChildProcessRuntime(config)
     try:
         runtime.request(orders(4), weights(config), None)
         assert runtime._child is not None
@@ -202,7 +202,7 @@ for change in ({"address": "127.0.0.1:1"}, {"worker_gpus": 99.0}):
 
 
 @pytest.mark.usefixtures("cluster")
-def test_one_ray_actor_plays_the_same_games(local: list[Played]) -> None:
+def test_one_ray_actor_plays_the_same_games(local: list[PlayResult]) -> None:
     config = a_config("ray")
     runtime = make_runtime(config)
     assert isinstance(runtime, RayRuntime)

@@ -18,12 +18,12 @@ from muzero.data.targets import Episode, pack_legal
 from muzero.model.network import Network, load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.planner import Plan
-from muzero.selfplay.opponents import BOTS, RIVAL, SELF, Mixture
-from muzero.selfplay.worker import MixedSelfPlay, Orders, Played, SelfPlay, deal_seed, last_known, make_worker
+from muzero.selfplay.opponents import BOTS, PAST_SELF, SELF, OpponentMix
+from muzero.selfplay.worker import MixedSelfPlay, PlayRequest, PlayResult, SelfPlay, deal_seed, last_known, make_worker
 
 NAMES = ["greedy_value", "info_first"]
-MIXED = Mixture(0.3, (0.2, 0.2))
-PURE = Mixture(0.0, (0.0, 0.0))
+MIXED = OpponentMix(0.3, (0.2, 0.2))
+PURE = OpponentMix(0.0, (0.0, 0.0))
 
 
 def settings(
@@ -35,7 +35,7 @@ def settings(
         seed=seed,
         game=GameConfig("skyjo", players=players, training=training, bots=NAMES),
         model=model,
-        search=SearchConfig(simulations=2, max_considered=2, **{"compile": "native", **(search or {})}),
+        search=SearchConfig(simulations=2, max_considered=2, **{"backend": "native", **(search or {})}),
         selfplay=SelfPlayConfig(tables=tables),
         learner=LearnerConfig(),
     )
@@ -47,8 +47,8 @@ def weights(config: Config, seed: int = 0) -> dict[str, Tensor]:
     return {name: p.detach() for name, p in network.named_parameters()}
 
 
-def orders(episodes: int, mixture: Mixture = MIXED) -> Orders:
-    return Orders(version=0, episodes=episodes, moves=0, simulations=2, temperature=1.0, mixture=mixture)
+def orders(episodes: int, mixture: OpponentMix = MIXED) -> PlayRequest:
+    return PlayRequest(version=0, episodes=episodes, moves=0, simulations=2, temperature=1.0, mixture=mixture)
 
 
 class Watched(SelfPlay):
@@ -69,12 +69,12 @@ class Watched(SelfPlay):
 
         self.tables.reset = noting  # type: ignore[method-assign, assignment]
 
-    def _collect(self, over: NDArray[np.int64], played: Played) -> None:
+    def _collect(self, over: NDArray[np.int64], played: PlayResult) -> None:
         self.ended += [self._deal.get(int(row), -1) for row in over]  # -1: dealt before a checkpoint
         super()._collect(over, played)
 
 
-def same(one: Played, other: Played) -> bool:
+def same(one: PlayResult, other: PlayResult) -> bool:
     """Whether all but the clocks is the same to the byte."""
 
     def bytes_of(episode: Episode) -> list[Any]:
@@ -94,10 +94,10 @@ def test_episodes_are_what_happened(players: int) -> None:
     """The recorded actions, taken again in a new environment, give the same game."""
     config = settings(players)
     worker = Watched(config)
-    mixture = Mixture(0.2, (0.2, 0.2), 0.2)
+    mixture = OpponentMix(0.2, (0.2, 0.2), 0.2)
     played = worker.play(orders(16, mixture))
     assert len(played.episodes) >= 16
-    assert set(played.opponents) == {SELF, RIVAL, BOTS, 0, 1}
+    assert set(played.opponents) == {SELF, PAST_SELF, BOTS, 0, 1}
     assert max(len(e) for e in played.episodes) > 64  # the record had to make room
     table = env.make("skyjo", 1, players, config.game.rules_for_training(), deal_seed(config), auto_reset=False)
     bots = [table.bot(name) for name in NAMES]
@@ -129,10 +129,10 @@ def test_episodes_are_what_happened(players: int) -> None:
 
 def test_the_network_takes_over_watched_games() -> None:
     """All seats, from the decision that the mixture names on; and nothing changes if a checkpoint lies between."""
-    config, mixture = settings(), Mixture(0.0, (0.0, 0.0), 1.0, 20.0)
+    config, mixture = settings(), OpponentMix(0.0, (0.0, 0.0), 1.0, 20.0)
     worker = Watched(config)
     played = worker.play(orders(16, mixture))
-    points = [mixture.taken_over(BOTS, (config.seed, deal)) for deal in worker.ended]
+    points = [mixture.takeover_decision(BOTS, (config.seed, deal)) for deal in worker.ended]
     lengths = [len(e) for e in played.episodes]
     assert any(point < length for point, length in zip(points, lengths, strict=True))
     for episode, point in zip(played.episodes, points, strict=True):
@@ -146,7 +146,7 @@ def test_the_network_takes_over_watched_games() -> None:
 
 def test_the_agent_takes_every_seat() -> None:
     worker = Watched(settings(players=3))
-    played = worker.play(orders(8, Mixture(0.0, (0.5, 0.5))))
+    played = worker.play(orders(8, OpponentMix(0.0, (0.5, 0.5))))
     seats = {
         int(e.to_play[e.has_policy][0])
         for e, kind in zip(played.episodes, played.opponents, strict=True)
@@ -161,7 +161,7 @@ def test_rivals_play_with_their_own_weights() -> None:
     for seed in (1, 2):
         worker = SelfPlay(config)
         worker.load_weights(weights(config), weights(config, seed))
-        runs.append(worker.play(orders(4, Mixture(0.7, (0.0, 0.0)))))
+        runs.append(worker.play(orders(4, OpponentMix(0.7, (0.0, 0.0)))))
     assert not same(*runs)
     moves = [[e.action[~e.has_policy].tolist() for e in run.episodes if not e.has_policy.all()] for run in runs]
     assert moves[0] != moves[1]

@@ -167,7 +167,7 @@ def test_losses_are_those_of_a_slow_loop(variant: str, latent: str) -> None:
     with torch.no_grad():
         surprises = window_losses(network, tensors(batch))[1]
     assert surprises.tolist() == pytest.approx(np.abs(np.array(values) - batch.value[:, 0, 0]), abs=1e-5)
-    assert (found["winner"].sum() > 0) == VARIANTS[variant].outcome
+    assert (found["winner"].sum() > 0) == VARIANTS[variant].outcome_heads
     assert (found["reconstruction"].sum() > 0) == (found["consistency"].sum() > 0) == (latent == "slots")
 
 
@@ -238,7 +238,7 @@ def test_half_precision_learns_the_same(latent: str, encoder: str, monkeypatch: 
     for bf16 in (False, True):
         torch.manual_seed(0)
         network = make("belief", latent, encoder)
-        learner = Learner(network, LearnerConfig(bf16=bf16, one_ahead=0.3, consistency_weight=1.0))
+        learner = Learner(network, LearnerConfig(bf16=bf16, one_step_share=0.3, consistency_weight=1.0))
         learner.step(a_batch(), 0)
         reports.append(learner.report())
         assert all(p.dtype == torch.float32 for p in network.parameters())

@@ -38,13 +38,13 @@ TINY = [
     "preset=smoke",
     "+variant=belief",
     "selfplay.tables=4",
-    "selfplay.episodes=4",
+    "selfplay.games_per_iteration=4",
     "selfplay.pool.every=3",
     "search.simulations=2",
     "search.max_considered=2",
-    "search.compile=native",
+    "search.backend=native",
     "game.bots=[greedy_value]",
-    "game.also_evaluate=[]",
+    "game.held_out_bots=[]",
     "+game.rules.episode=round",
     "evaluation.every=2",
     "evaluation.games=2",
@@ -202,7 +202,7 @@ def test_smoke(variant: str, tmp_path: Path) -> None:
     unused = {"consistency"} if outcome else {"consistency", "winner", "rank"}  # whose weight is 0 in this preset
     assert {name for name, loss in last["losses"].items() if loss == 0} == unused
     config = compose_config("preset=smoke", f"+variant={variant}")
-    names = [*config.game.bots, *config.game.also_evaluate]
+    names = [*config.game.bots, *config.game.held_out_bots]
     assert len(names) == 7
     assert list(last["evaluation"]) == names
     assert "evaluation" not in first
@@ -227,7 +227,7 @@ def test_other_games_train(game: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     config, (_, last) = compose_config(*settings[:3]), metrics.read(path)
-    assert list(last["evaluation"]) == [*config.game.bots, *config.game.also_evaluate]
+    assert list(last["evaluation"]) == [*config.game.bots, *config.game.held_out_bots]
     assert {name for name, loss in last["losses"].items() if loss == 0} == {"consistency"}, "of no weight here"
 
 
@@ -430,7 +430,7 @@ def test_weights_are_kept_between_checkpoints_too(tmp_path: Path) -> None:
         ("game.bots=[nobody]", "game.bots: skyjo has no bot 'nobody'"),
         ("+game.rules.no_such_rule=1", "game.rules: rule 'no_such_rule'"),
         ("game.players=99", "game.players: expected 2 to 8, got 99"),
-        ("game.also_evaluate=[nobody]", "game.also_evaluate: skyjo has no bot 'nobody'"),
+        ("game.held_out_bots=[nobody]", "game.held_out_bots: skyjo has no bot 'nobody'"),
         ("search.dirichlet_fraction=2", "search.dirichlet_fraction: expected 0 to 1, got 2.0"),
         ("selfplay.temperature=[1.0]", "selfplay.temperature: expected [iteration, number] pairs"),
         ("replay.megabytes=0.03", "replay.megabytes: expected at least 0.25, the room of a game of 400 decisions"),
@@ -440,13 +440,16 @@ def test_weights_are_kept_between_checkpoints_too(tmp_path: Path) -> None:
         ("+no_such_group.key=1", "Key 'no_such_group' not in 'Config'"),
         ("runtime.workers=2", "runtime.workers: expected 1 with runtime=local, got 2"),
         ("runtime.device=nonsense", "runtime.device: expected"),
-        ("search.compile=graphs", "search.compile: expected not graphs where self-play has no GPU, got 'graphs'"),
+        (
+            "search.backend=cuda_graphs",
+            "search.backend: expected not cuda_graphs where self-play has no GPU, got 'cuda_graphs'",
+        ),
         ("search.leaves=0", "search.leaves: expected 1 or more, got 0"),
         ("game.bots=[]", "game.bots: expected at least one"),
         ("selfplay.players=[3,4]", "selfplay.players: expected game.players=2 among them, or none, got [3, 4]"),
         ("selfplay.players=[2,9]", "selfplay.players: expected 2 to 8, got 9"),
         ("selfplay.players=[2,3,4,5,6]", "selfplay.tables: expected at least 5, one per worker and number of players"),
-        ("replay.window=2", "replay.window: expected 0 to 1, got 2"),
+        ("replay.keep_share=2", "replay.keep_share: expected 0 to 1, got 2"),
         ("model.ignore=[weather]", "model.ignore: expected groups or fields of skyjo"),
     ],
 )
@@ -486,7 +489,7 @@ def test_a_directory_of_another_configuration_is_refused(reference: Path) -> Non
 def test_how_the_network_is_computed_may_change(reference: Path, tmp_path: Path) -> None:
     """A run goes on where there is another compiler or processor."""
     shutil.copytree(reference, tmp_path / "run")
-    run = Run(tmp_path, "search.compile=off", "train.iterations=7").done()
+    run = Run(tmp_path, "search.backend=eager", "train.iterations=7").done()
     assert "resuming" in run.log
     assert run.lines == 7
 
@@ -494,7 +497,7 @@ def test_how_the_network_is_computed_may_change(reference: Path, tmp_path: Path)
 def test_the_native_step_is_refused_where_it_cannot_be(tmp_path: Path) -> None:
     run = Run(tmp_path, "model.latent=flat", "model.encoder=transformer")
     assert run.end() == train.EXIT_BAD_INPUT
-    assert "error: search.compile=native: expected model.latent=slots, got flat\n" in run.log
+    assert "error: search.backend=native: expected model.latent=slots, got flat\n" in run.log
     assert not run.path.exists()
 
 
@@ -521,7 +524,7 @@ def test_async_runs_and_resumes(tmp_path: Path) -> None:
 def test_a_signal_to_the_whole_group_is_heard_once(tmp_path: Path) -> None:
     """As schedulers send it."""
     command = [sys.executable, "-m", "muzero.train", *TINY, f"run_dir={tmp_path / 'run'}", "train.mode=async"]
-    longer = ["selfplay.episodes=40", "train.iterations=100000"]
+    longer = ["selfplay.games_per_iteration=40", "train.iterations=100000"]
     with subprocess.Popen([*command, *longer], start_new_session=True) as process:
         file = tmp_path / "run" / metrics.METRICS
         while not (file.exists() and file.read_bytes()) and process.poll() is None:
@@ -599,7 +602,7 @@ def test_the_paper_preset_is_the_papers() -> None:
     config = compose_config("preset=paper", "+variant=belief")
     assert (config.variant, config.model.ego, config.model.outcome) == ("belief", True, True)
     assert config.selfplay.simulations == [[0, 200], [200, 400], [500, 600]]
-    assert (config.selfplay.episodes, config.train.steps, config.train.mode) == (32, 96, "sync")
+    assert (config.selfplay.games_per_iteration, config.train.steps, config.train.mode) == (32, 96, "sync")
     assert (config.learner.unroll, config.learner.td_steps, config.search.discount) == (8, 10, 0.997)
     assert (config.search.algorithm, config.game.training["round_reward"]) == ("puct", 0.0)
     assert (config.selfplay.pool.share, config.model.value_min, config.model.value_max) == (0.3, -200, 200)
@@ -626,7 +629,7 @@ def test_presets_fit_every_game(game: str) -> None:
     """Reading a configuration checks its rules; presets for single rounds take what the game says of these."""
     for preset in ("cpu", "paper", "smoke"):
         config = compose_config(f"game={game}", f"preset={preset}")
-        assert (config.game.training == config.game.single_rounds) == (preset != "paper")
+        assert (config.game.training == config.game.short_training) == (preset != "paper")
     changed = compose_config(f"game={game}", "preset=cpu", "game.training.max_decisions=123")
     assert changed.game.rules_for_training()["max_decisions"] == 123
 

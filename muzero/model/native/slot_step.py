@@ -23,7 +23,7 @@ _ALIGN = 16  # numbers that a part of a latent or a layer must be a multiple of
 _NEVER = -1e9  # logit of a bin that only fills up a vector
 
 
-def why_not(network: Network, bf16: bool = False) -> str | None:
+def unsupported_reason(network: Network, bf16: bool = False) -> str | None:
     """What of a network the native step cannot do, as "expected ..., got ...", or None."""
     config = network.config
     if config.latent != "slots":
@@ -45,13 +45,13 @@ class SlotStep:
     """`Network.recurrent` for the rows of a search, by one of the kernels that this CPU can run.
 
     Args:
-      network: a slots network on the CPU; see `why_not`.
+      network: a slots network on the CPU; see `unsupported_reason`.
       kernel: one of `_native.kernels()`; by default the first one, the quickest in single precision.
     """
 
     def __init__(self, network: Network, kernel: str = "") -> None:
         kernel = kernel or _native.kernels()[0]
-        reason = why_not(network, kernel == BF16)
+        reason = unsupported_reason(network, kernel == BF16)
         require(reason is None, "network", reason or "", network.config.latent)
         self.network, self.kernel = network, kernel
         assert isinstance(network.dynamics, SlotDynamics)
