@@ -85,10 +85,11 @@ bench: setup ## run every experiments/bench_*.py; results go to experiments/resu
 		$(BIN)/python "$$script" --json "experiments/results/$$(basename "$$script" .py).json" $(ARGS); \
 	done
 
-lint: setup ## check style and types: Python, C++ and shell
+lint: setup ## check style, types and the order of the rooms: Python, C++ and shell
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
 	$(BIN)/shellcheck -x $(SHELL_FILES)
 
