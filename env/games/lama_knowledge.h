@@ -65,11 +65,11 @@ inline void Lama::observe(const Rules& rules, int seat, int16_t* out, bool count
   *out++ = static_cast<int16_t>(n - 2);
 
   for (uint32_t back = 1; back <= Layout::kHistory; ++back) {
-    const Event& event = history[(round_decisions - back) % Layout::kHistory];
-    *out++ = seen_as[event.actor];
-    *out++ = event.kind;
-    *out++ = event.card;
-    *out++ = event.top;
+    const Event& e = event(back);
+    *out++ = seen_as[e.actor];
+    *out++ = e.kind;
+    *out++ = e.card;
+    *out++ = e.top;
   }
 
   *out++ = current_phase;

@@ -56,11 +56,11 @@ inline void Skipbo::observe_board(const Rules& rules, int seat, int r, int16_t* 
     const bool empty = open && place >= hand_size[seat];
     put(kHandZone, place, empty ? kNoCard : r == 0 ? hand[seat][place] : kHidden, kNoCard, 0);
   }
-  int end = discard_begin(seat, 0);
+  int end = own_discard_begin(seat, 0);
   for (int i = 0; i < kPiles; ++i) {
-    const int size = discard_size[seat][i];
+    const int size = own_discard_size[seat][i];
     end += size;
-    const int top = size > 0 ? discards[end - 1] : kNoCard, under = size > 1 ? discards[end - 2] : kNoCard;
+    const int top = size > 0 ? own_discards[end - 1] : kNoCard, under = size > 1 ? own_discards[end - 2] : kNoCard;
     put(kDiscardZone, i, open ? top : kHidden, rules.extras ? under : kNoCard, rules.extras ? size : 0);
   }
   for (int i = 0; i < kPiles; ++i) put(kBuildingZone, i, height[i], kNoCard, 0);
@@ -78,7 +78,7 @@ inline void Skipbo::observe(const Rules& rules, int seat, int16_t* out, bool cou
     *out++ = rules.extras ? stock_size[s] : uint8_t{0};
   }
   *out++ = rules.extras ? draw_size : uint8_t{0};
-  *out++ = rules.extras ? aside_size : uint8_t{0};
+  *out++ = rules.extras ? discard_size : uint8_t{0};
   *out++ = static_cast<int16_t>(std::min(decisions / 8, 63u));
   *out++ = static_cast<int16_t>(relative(to_play(), seat));
   *out++ = reshuffled;
@@ -100,7 +100,7 @@ inline void Skipbo::unseen_counts(int seat, int16_t* out) const {
     std::copy(out, out + kCardKinds, next_draw);
   } else {
     std::fill(next_draw, next_draw + kCardKinds, int16_t{0});
-    for (int i = 0; i < aside_size; ++i) ++next_draw[aside_at(i) - 1];
+    for (int i = 0; i < discard_size; ++i) ++next_draw[discard_at(i) - 1];
   }
 }
 

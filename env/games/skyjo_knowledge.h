@@ -80,10 +80,9 @@ inline void Skyjo::observe(const Rules& rules, int seat, int16_t* out, bool coun
 
   // Each event is widened with its two spare bytes: the next one, or the decision, overwrites them.
   for (uint32_t back = 1; back <= Layout::kHistory; ++back, out += 6) {
-    const Event& event = history[(round_decisions - back) % Layout::kHistory];
-    const auto wide = widen(event);
+    const auto wide = widen(event(back));
     std::memcpy(out, &wide, sizeof wide);
-    out[0] = seen_as[event.actor];
+    out[0] = seen_as[event(back).actor];
   }
 
   *out++ = current_phase;
