@@ -1,8 +1,8 @@
-"""Game records: finished games as small files, and the command `python -m env.game_record FILE...` that plays them again.
+"""Game records: finished games as small files. `python -m env.game_record FILE...` plays them again.
 
-A game record is JSON: game, rules, seed and number of the deal, the agents by seat, all actions, and the result. It does
-not hold the cards: a deal is a function of its seed, so the file is enough to deal all cards again, hidden ones included.
-For that reason only finished games are recorded.
+A game record is JSON: game, rules, seed and number of the deal, the agents by seat, all actions, and the result. It
+does not hold the cards: a deal is a function of its seed, so the file is enough to deal all cards again, hidden ones
+included. For that reason only finished games are recorded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FORMAT = 1
 
 
 class GameRecordError(ValueError):
-    """A file that is no game record, or whose actions lead to another game than it says; the message says what differs."""
+    """A file that is no game record, or does not agree with its own actions; the message says what differs."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,7 @@ class GameRecord:
     ) -> GameRecord:
         """Record of a table whose game has just ended."""
         if not tables.done[table]:
-            raise GameRecordError(
-                f"table {table}: expected a finished game, because a game record gives all cards away"
-            )
+            raise GameRecordError(f"table {table}: expected a finished game, because a record gives all cards away")
         return GameRecord(
             tables.game,
             tables.info.version,
@@ -203,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="game records, as records=DIR of muzero.evaluate writes them",
+        help="game records, such as records=DIR of muzero.evaluate writes",
     )
     parser.add_argument("--check", action="store_true", help="only say whether each game record is good")
     parser.add_argument("--boards", action="store_true", help="show the table after every turn, as a spectator sees it")

@@ -97,7 +97,7 @@ def parse_rules(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> bool | int | float | str | list[int]:
-    """Value of a rule option: true, false, a number, whole numbers with commas between them, or else the text as it is."""
+    """Value of a rule option: true, false, a number, integers with commas between them, or else the text itself."""
     if text in ("true", "false"):
         return text == "true"
     number = r"-?\d{1,18}"  # no larger one fits the core's integers

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import env
-from tests.cases import CASES, Case, Rules
+from tests.env.cases import CASES, Case, Rules
 
 PAPER = ["greedy_value", "info_first", "column_hunter", "risk_aware", "end_round_aggro", "anti_discard"]
 ALL = ["random", "naive", "threshold", "column_threshold", "greedy", *PAPER]
@@ -49,7 +49,7 @@ def test_seeking_columns_helps_the_threshold_player() -> None:
 def test_bots_are_legal_under_all_rules_and_every_round_ends(case: Case) -> None:
     """An illegal choice is an error of the core; the cap on decisions is not what ends a round."""
     single: Rules = {"max_decisions": 100_000}
-    if "episode" in {rule.name for rule in env.make(case.game).info.rules}:
+    if "episode" in env.describe(case.game).rule_values:
         single["episode"] = "round"
     for rules in case.rules.values():
         for players in (case.players[0], case.players[-1]):

@@ -13,7 +13,7 @@ import pytest
 
 import env
 from env.play import find_action, main, menu, parse_rules, parse_value
-from tests.cases import CASES, Case
+from tests.env.cases import CASES, Case
 
 NAMES = ["deck", "take", "keep", "discard", *(f"position {i}" for i in range(12))]
 ALL = range(len(NAMES))
@@ -119,7 +119,7 @@ def test_menu() -> None:
 
 @every_game
 def test_every_name_of_a_game_is_unique(game: str) -> None:
-    names = env.make(game).action_names
+    names = env.describe(game).action_names
     for action, name in enumerate(names):
         assert find_action(name, names, range(len(names))) == action
         assert find_action(f"#{action}", names, range(len(names))) == action
@@ -160,8 +160,15 @@ def short_rules(case: Case) -> str:
     return "--rules " + " ".join(f"{option}={value}" for option, value in case.short.items())
 
 
-@every_case
-@pytest.mark.parametrize(("players", "seat"), [(2, 0), (2, 1), (4, 2)])
+@pytest.mark.parametrize(
+    ("case", "players", "seat"),
+    [
+        pytest.param(case, players, seat, id=f"{case.game}-{players}-{seat}")
+        for case in CASES
+        for players, seat in ((2, 0), (2, 1), (4, 2))
+        if players in case.players
+    ],
+)
 def test_a_person_plays_to_the_end(case: Case, players: int, seat: int, capsys: pytest.CaptureFixture[str]) -> None:
     person = Chooser(capsys)
     command = f"{case.game} --players {players} --seat {seat} --seed 5 --opponents random {short_rules(case)}"
@@ -181,8 +188,9 @@ def test_a_person_plays_to_the_end(case: Case, players: int, seat: int, capsys: 
 
 @every_case
 def test_points_of_every_round_add_up(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    assert play(f"{case.game} --watch --seed 2 --opponents random --players 3 {short_rules(case)}") == 0
-    totals = [0, 0, 0]
+    players = case.some_players(2, 3)[-1]
+    assert play(f"{case.game} --watch --seed 2 --opponents random --players {players} {short_rules(case)}") == 0
+    totals = [0] * players
     text = capsys.readouterr().out
     for line in re.findall(r"^points: .*$", text, re.MULTILINE):
         for seat, (after, added) in enumerate(re.findall(r"\) (-?\d+) \(([+-]\d+)\)", line)):
@@ -218,9 +226,9 @@ def test_a_random_seed_is_printed_and_repeats_the_game(game: str) -> None:
     assert run(game, "--watch", "--seed", found[1]).stdout == first.stdout
 
 
-@every_game
-def test_truncation_is_told(game: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert play(f"{game} --watch --rules max_decisions=5") == 0
+@every_case
+def test_truncation_is_told(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    assert play(f"{case.game} --watch --rules max_decisions={case.cap}") == 0
     assert "reached its limit of decisions" in capsys.readouterr().out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import env
-from tests.cases import SKYJO
+from tests.env.cases import SKYJO
 
 FEW_VALUES = [0, 31, 31, 31, 31, 31] + [0] * 9
 

@@ -17,13 +17,14 @@ from pettingzoo.utils.wrappers import TerminateIllegalWrapper
 import env
 import env.pettingzoo
 from env.pettingzoo import TableEnv, make
+from tests.env.cases import CASES, Case
 
 # PettingZoo keeps a list of its own environments that observe dictionaries; all others get these warnings.
 EXPECTED_WARNINGS = {
     "Observation is not a NumPy array",
     "Observation space for each agent probably should be gymnasium.spaces.box or gymnasium.spaces.discrete",
 }
-GAME_SIZES = [(game, players) for game in env.games() for players in (2, 3, 5)]
+GAME_SIZES = [(case.game, players) for case in CASES for players in case.some_players(2, 3, 5)]
 game_sizes = pytest.mark.parametrize(("game", "players"), GAME_SIZES)
 every_game = pytest.mark.parametrize("game", env.games())
 
@@ -68,9 +69,8 @@ def test_parallel_conversion_is_refused(game: str) -> None:
         aec_to_parallel(make(game))
 
 
-@every_game
-def test_terminate_illegal_wrapper(game: str) -> None:
-    """Whoever wants an illegal action to lose the game instead can have that."""
+@pytest.mark.parametrize("game", [game for game in env.games() if not env.make(game).legal.all()])
+def test_terminate_illegal_wrapper_makes_an_illegal_action_lose(game: str) -> None:
     table = TerminateIllegalWrapper(make(game), illegal_reward=-1)
     table.reset(seed=0)
     loser = table.agent_selection
@@ -151,13 +151,13 @@ def test_a_drawn_card_is_not_rendered() -> None:
     assert "in hand ##" in text
 
 
-@every_game
-def test_truncation_is_not_termination(game: str) -> None:
-    table = make(game, rules={"max_decisions": 7})
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.game)
+def test_truncation_is_not_termination(case: Case) -> None:
+    table = make(case.game, rules={"max_decisions": case.cap})
     table.reset(seed=0)
-    assert len(list(play(table, seed=0))) == 7 + 2  # and one farewell per agent
+    assert len(list(play(table, seed=0))) == case.cap + 2  # and one empty step per agent
     table.reset(seed=0)
-    for _ in play(table, seed=0, decisions=7):
+    for _ in play(table, seed=0, decisions=case.cap):
         assert not any(table.truncations.values())
     assert list(table.truncations.values()) == [True, True]
     assert list(table.terminations.values()) == [False, False]
@@ -169,12 +169,12 @@ def test_truncation_is_not_termination(game: str) -> None:
 
 
 def deals(table: TableEnv, *seeds: int | None) -> list[bytes]:
-    """The first observation after each reset."""
-    rows = []
+    """Table after each reset."""
+    states = []
     for seed in seeds:
         table.reset(seed=seed)
-        rows.append(table.observe("player_0")["observation"].tobytes())
-    return rows
+        states.append(table.tables.save(0))
+    return states
 
 
 @every_game
@@ -192,8 +192,8 @@ def test_illegal_actions_are_errors_and_change_nothing(game: str) -> None:
     table = make(game)
     table.reset(seed=0)
     before = table.tables.save(0)
-    illegal = int(np.argmin(table.observe(table.agent_selection)["action_mask"]))
-    for action in (illegal, table.tables.num_actions, env.SKIP, -2, None):
+    illegal = np.flatnonzero(table.observe(table.agent_selection)["action_mask"] == 0)[:1].tolist()
+    for action in (*illegal, table.tables.num_actions, env.SKIP, -2, None):
         with pytest.raises(ValueError, match="action"):
             table.step(action)
     with pytest.raises(TypeError):
@@ -214,14 +214,14 @@ def test_bad_arguments() -> None:
         make(env.games()[0], render_mode="rgb_array")
 
 
-@every_game
-def test_human_mode_prints_every_change(game: str, capsys: pytest.CaptureFixture[str]) -> None:
-    silent, shown = make(game, render_mode="ansi"), make(game, render_mode="human")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.game)
+def test_human_mode_prints_every_change(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    silent, shown = make(case.game, render_mode="ansi"), make(case.game, render_mode="human")
     silent.reset(seed=0)
-    pages = [silent.render() for _ in play(silent, seed=0, decisions=5)]
+    pages = [silent.render() for _ in play(silent, seed=0, decisions=case.cap)]
     pages.append(silent.render())
     shown.reset(seed=0)
-    for _ in play(shown, seed=0, decisions=5):
+    for _ in play(shown, seed=0, decisions=case.cap):
         pass
     assert capsys.readouterr().out == "".join(f"{page}\n" for page in pages)
 
