@@ -112,8 +112,8 @@ class PyEnv {
   std::vector<int64_t> scratch_;
 };
 
-// A bot of one game and number of players. It also acts on rows that Python hands it, with randomness of its own for row
-// i of call n.
+// A bot of one game and number of players. It also acts on rows that Python hands it, with randomness of its own for
+// row i of call n.
 class PyBot {
  public:
   PyBot(std::shared_ptr<Bot> bot, const GameInfo& info, int players)

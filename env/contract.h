@@ -1,5 +1,5 @@
-// Compile-time check of the game contract (env/game.h): a game that lacks a member, or has it with another signature, does
-// not compile, and the message names the member and the signature that was expected.
+// Compile-time check of the game contract (env/game.h): a game that lacks a member, or has it with another signature,
+// does not compile, and the message names the member and the signature that was expected.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace env {
 
-// Fails to compile unless the address of `owner::member` can be taken as a pointer of the type that follows `text`, which
-// serves constants, data members, functions and static functions alike. Private members count as missing.
+// Fails to compile unless the address of `owner::member` can be taken as a pointer of the type that follows `text`,
+// which serves constants, data members, functions and static functions alike. Private members count as missing.
 #define ENV_CONTRACT_MEMBER(owner, member, text, ...)                                                              \
   {                                                                                                                \
     [[maybe_unused]] const auto probe =                                                                            \

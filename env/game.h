@@ -2,8 +2,8 @@
 // of a game; everything else is built from what is declared here. The compiler checks it (env/contract.h), the comment
 // below explains it, docs/new_game.md shows how to add a game, and games/card_game.h has parts that card games share.
 //
-// A game `G` is a plain struct: its data members are the complete state of one table, it has no padding (so that a state
-// is compared, saved and copied as bytes) and it owns no memory. It provides
+// A game `G` is a plain struct: its data members are the complete state of one table, it has no padding (so that a
+// state is compared, saved and copied as bytes) and it owns no memory. It provides
 //
 //   constants   kName, kVersion, kNumActions (at most 64), kNumPhases, kMaxWidth of an observation row, kPools and
 //               kCardKinds of the belief, kMinPlayers, kMaxPlayers, kWhyPlayers (why not fewer or more players),
@@ -28,12 +28,12 @@
 //                                                                        draw nothing; beside this, or instead of it,
 //                                                                        points are paid as round_reward says
 //               void stats(int32_t*) const                               [S] one for each name in stat_names()
-//   knowledge   void observe(const Rules&, int seat, int16_t*, bool counts) const    what the seat may see, nothing else
+//   knowledge   void observe(const Rules&, int seat, int16_t*, bool counts) const    what the seat may see, and no more
 //               void unseen_counts(int seat, int16_t*) const             [kPools, kCardKinds] exact belief
 //               void determinize(const Rules&, int seat, uint64_t key)   resamples all that the seat cannot know
 //   safety      std::string check(const Rules&, int players) const       "" or why this is no state of the game
 //               StateFields inspect() const                              everything, hidden cards included, by name
-//   people      std::string render(const Rules&, int seat) const         the table in words; seat -1 shows what is public
+//   people      std::string render(const Rules&, int seat) const         the table in words; seat -1: a spectator
 //               std::string last_event() const                           the last decision in words, public parts only
 //               static std::string action_name(int action)
 //               static std::string phase_name(int phase)
@@ -44,8 +44,8 @@
 //                                                                        blocks, and the slots inside a block
 //               static std::vector<std::string> stat_names(int players)  "decisions" is one of them
 //   symmetry    static void relabel(const int8_t* to, int players, int16_t* row)
-//               optional, for games in which the order of blocks, and of slots in a block, has no meaning: turns the row
-//               into the one that would be seen if slot s of every player were called to[s]
+//               optional, for games in which the order of blocks, and of slots in a block, has no meaning: turns the
+//               row into the one that would be seen if slot s of every player were called to[s]
 //
 // `rng` and `decisions` together name a moment of a game: hand-written players draw their own randomness from them.
 #pragma once
@@ -64,7 +64,7 @@ namespace env {
 using native::make_key;
 using native::Rng;
 
-// A number of a token. Observations are rows of int16: groups of tokens, each a contiguous block [count, fields.size()].
+// A number of a token. Observations are rows of int16: groups of tokens, each a block [count, fields.size()].
 struct Field {
   std::string name;
   int vocabulary;      // values are 0..vocabulary-1
@@ -96,8 +96,8 @@ struct ObservationSpec {
   }
 };
 
-// Subject of an action: its kind, and the slots that it is about, each with its role. Actions of one kind differ in their
-// slots only. Slots are numbered from the player to move, whose own come first.
+// Subject of an action: its kind, and the slots that it is about, each with its role. Actions of one kind differ in
+// their slots only. Slots are numbered from the player to move, whose own come first.
 struct ActionShape {
   int kind = 0;
   std::vector<std::pair<int, int>> slots;  // (slot, role)

@@ -45,6 +45,27 @@ void require_players(int players) {
                               Game::kWhyPlayers + ")");
 }
 
+// Refuses new names of a player's slots unless each occurs once and blocks stay together.
+inline void require_slot_names(const GameInfo& info, const int8_t* to) {
+  const int slots = info.slots();
+  std::vector<int> block_of(static_cast<size_t>(slots), -1), taken(static_cast<size_t>(slots), 0);
+  for (size_t b = 0; b < info.symmetric_blocks.size(); ++b) {
+    for (const int slot : info.symmetric_blocks[b]) block_of[static_cast<size_t>(slot)] = static_cast<int>(b);
+  }
+  for (const auto& block : info.symmetric_blocks) {
+    for (const int slot : block) {
+      const int name = to[slot];
+      const bool good = name >= 0 && name < slots && !taken[static_cast<size_t>(name)]++ &&
+                        block_of[static_cast<size_t>(name)] == block_of[static_cast<size_t>(to[block[0]])];
+      if (!good) {
+        throw std::invalid_argument("to: expected each of 0 to " + std::to_string(slots - 1) +
+                                    " once, the slots of a block in one block, got " + std::to_string(name) +
+                                    " for slot " + std::to_string(slot));
+      }
+    }
+  }
+}
+
 template <class Game>
 GameInfo make_info(const typename Game::Rules& rules, int players, bool counts) {
   GameInfo info{Game::kName,

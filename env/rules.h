@@ -1,8 +1,8 @@
 // Rule sets as data. `Rules::visit(visitor)` names every option once; reading, printing and documenting options follow
 // from it. A game's `Rules` has
-//   template <class Visitor> void visit(Visitor&)                          one call per option, see RuleVisitor
-//   static std::vector<std::pair<std::string, RuleList>> presets()         named changes of the defaults
-//   void prepare(int players)                                              refuses impossible combinations, derives the rest
+//   template <class Visitor> void visit(Visitor&)                      one call per option, see RuleVisitor
+//   static std::vector<std::pair<std::string, RuleList>> presets()     named changes of the defaults
+//   void prepare(int players)                                          refuses impossible rules, derives the rest
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Saved tables: the bytes of a state behind a header that says which game, players and rules they belong to, and a checksum.
+// Saved tables: the bytes of a state behind a header that says which game, players and rules they belong to, and a
+// checksum.
 #pragma once
 
 #include <algorithm>

@@ -80,12 +80,12 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  // Calls slot s of every player to[row][s] instead, in rows of observations.
+  // Renames slots in rows of observations: slot s of every player becomes to[row][s].
   void relabel(const int8_t* to, int64_t rows, int16_t* observations) const override {
     if constexpr (CanRelabel<Game>::value) {
       const int slots = info_.slots();
       for (int64_t row = 0; row < rows; ++row) {
-        require_names(to + row * slots);
+        require_slot_names(info_, to + row * slots);
         Game::relabel(to + row * slots, options_.num_players, observations + row * info_.observation.width);
       }
     } else {
@@ -93,8 +93,8 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  // Table i becomes a sample, named by seeds[i], of what its seat seats[i] thinks possible: the same seed gives copies
-  // of a table the same sample.
+  // Resamples at table i everything that seat seats[i] cannot know. The seed names the sample: copies of a table that
+  // are given the same seed become equal again.
   void determinize(const int8_t* seats, const uint64_t* seeds) override {
     require_seats(seats);
     each_table([&](int i) {
@@ -104,7 +104,7 @@ class VecEnv final : public AnyVecEnv {
     });
   }
 
-  // Names the moment that each game is in.
+  // Keys that name the moment each game is in.
   void decision_keys(uint64_t seed, uint64_t* out) const override {
     for (int i = 0; i < batch(); ++i) out[i] = make_key({seed, table(i).rng.key, table(i).decisions});
   }
@@ -184,7 +184,7 @@ class VecEnv final : public AnyVecEnv {
     return make_bot<Game>(name, given, options_.num_players);
   }
 
-  // For each table whose player to move has a bot: its action. Null seats and finished tables get kSkip.
+  // Actions of the bots in the seats to move; kSkip where a seat has no bot or the game is over.
   void bot_actions(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, int64_t* out) override {
     require_bots(seats);
     each_table([&](int i) {
@@ -193,7 +193,7 @@ class VecEnv final : public AnyVecEnv {
     });
   }
 
-  // Bots finish every game, or, with `round`, play until the standing changes next.
+  // Lets bots finish every game or, with `round`, play on until the scores change.
   void playout(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, bool round) override {
     require_all_bots(seats);
     if (options_.auto_reset) throw std::invalid_argument("playout: make the environment with auto_reset=False");
@@ -232,7 +232,7 @@ class VecEnv final : public AnyVecEnv {
  private:
   int batch() const { return options_.num_envs; }
 
-  // visit(i) for every table, by all threads; a part is large enough to be worth waking one.
+  // Calls visit(i) for every table on all threads; parts are large enough to be worth waking a thread.
   template <class Visit>
   void each_table(Visit&& visit) {
     pool_.split(batch(), 256, [&visit](int64_t begin, int64_t end) {
@@ -315,7 +315,7 @@ class VecEnv final : public AnyVecEnv {
     table(i).stats(buffers_.stats + static_cast<int64_t>(i) * static_cast<int64_t>(info_.stat_names.size()));
   }
 
-  // What the player to move faces.
+  // Writes the situation of the player to move.
   void write_view(int i) {
     const Game& game = table(i);
     const uint64_t mask = game.legal(rules_);
@@ -332,7 +332,7 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  // Randomness of whoever acts at a table: a function of the moment in the game, not of the batch.
+  // Random stream of a player who acts at a table: a function of the moment in the game, not of the batch.
   static Rng own_stream(uint64_t seed, const Game& game) {
     return {game.rng.key ^ mix(seed + kGamma), uint64_t{game.decisions} << 16};
   }
@@ -373,26 +373,6 @@ class VecEnv final : public AnyVecEnv {
     throw std::out_of_range("table " + std::to_string(i) + ": seat " + std::to_string(seat) + ", expected 0 to " +
                             std::to_string(options_.num_players - 1));
   }
-  // New names of a player's slots: each once, and blocks stay together.
-  void require_names(const int8_t* to) const {
-    const int slots = info_.slots();
-    std::vector<int> block_of(static_cast<size_t>(slots), -1), taken(static_cast<size_t>(slots), 0);
-    for (size_t b = 0; b < info_.symmetric_blocks.size(); ++b) {
-      for (const int slot : info_.symmetric_blocks[b]) block_of[static_cast<size_t>(slot)] = static_cast<int>(b);
-    }
-    for (const auto& block : info_.symmetric_blocks) {
-      for (const int slot : block) {
-        const int name = to[slot];
-        const bool good = name >= 0 && name < slots && !taken[static_cast<size_t>(name)]++ &&
-                          block_of[static_cast<size_t>(name)] == block_of[static_cast<size_t>(to[block[0]])];
-        if (!good) {
-          throw std::invalid_argument("to: expected each of 0 to " + std::to_string(slots - 1) +
-                                      " once, the slots of a block in one block, got " + std::to_string(name) +
-                                      " for slot " + std::to_string(slot));
-        }
-      }
-    }
-  }
   void require_seats(const int8_t* seats) const {
     for (int i = 0; i < batch(); ++i) require_seat(i, seats[i]);
   }
@@ -416,7 +396,7 @@ class VecEnv final : public AnyVecEnv {
   native::ThreadPool pool_;
   std::vector<Game> tables_;
   std::vector<uint64_t> masks_;  // legal actions of every table
-  std::vector<uint8_t> stale_;   // the standing in the buffers is that of the episode before
+  std::vector<uint8_t> stale_;   // the scores and ranks in the buffers are those of the episode before
   std::vector<Origin> origins_;
   Buffers buffers_;
 };

@@ -1,4 +1,4 @@
-// Hand-written Kuhn poker players, among them all equilibria of the game. All that they know is an observation row
+// Hand-written Kuhn poker players, among them all equilibria of the game. They know nothing but an observation row
 // (fields and codes: docs/games/kuhn.md).
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace env {
 
-// Bets with a probability that its heirs choose.
+// Bets with a probability that derived classes choose.
 class KuhnBot : public Bot {
  protected:
   // Probability of a bet for the mover's card; `first` says whether the mover is seat 0.

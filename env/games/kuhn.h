@@ -1,5 +1,5 @@
-// Kuhn poker, the rules. It is the sample game of docs/new_game.md: as small as a game of hidden information can be, and
-// solved exactly, so that search and learning can be measured against the truth.
+// Kuhn poker, the rules. It is the sample game of docs/new_game.md: as small as a game of hidden information can be,
+// and solved exactly, so that search and learning can be measured against the truth.
 //
 // CARDS. A jack, a queen and a king. Two players. Both put one chip into the pot and are dealt one card, which nobody
 // else sees; the third card stays face down.
@@ -11,8 +11,9 @@
 // So a hand is one of pass-pass, bet-pass, bet-bet, pass-bet-pass and pass-bet-bet, and wins one chip or, after a bet
 // and a call, two.
 //
-// POINTS are the chips lost, so that fewer are better, as in the other games: a player who wins two chips has -2 points.
-// There is no reward for winning as such: chips are all that counts. A player is rewarded half of the chips won.
+// POINTS are the chips lost, so that fewer are better, as in the other games: a player who wins two chips has -2
+// points. There is no reward for winning as such: chips are all that counts. A player is rewarded half of the chips
+// won.
 //
 // VALUE. With best play by both, seat 0 loses 1/18 of a chip per hand on average (H. W. Kuhn, A Simplified Two-Person
 // Poker, 1950).

@@ -1,4 +1,4 @@
-// Kuhn poker: is this a state of the game (for bytes that come from outside), and what does it look like (for people).
+// Kuhn poker: validity of states (for bytes that come from outside), and the table in words (for people).
 #pragma once
 
 #include "env/games/kuhn.h"
@@ -29,7 +29,7 @@ inline std::string Kuhn::check(const Rules& rules, int players) const {
   return "";
 }
 
-// Cards as their codes (jack 1, queen 2, king 3); moves in order, 1 passed, 2 bet.
+// Cards are codes (jack 1, queen 2, king 3); moves are in order, 1 passed, 2 bet.
 inline StateFields Kuhn::inspect() const {
   using List = std::vector<int64_t>;
   return {{"hands", List(hand, hand + kMaxPlayers)},

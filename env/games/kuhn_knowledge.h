@@ -1,4 +1,4 @@
-// Kuhn poker: who knows what. Observations, the belief, and samples from it; and the game's description for search.
+// Kuhn poker: observations, the belief and samples from it, and the game's description for search.
 #pragma once
 
 #include "env/games/kuhn.h"
@@ -37,7 +37,7 @@ inline void Kuhn::unseen_counts(int seat, int16_t* out) const {
   if (showdown) --out[hand[next(seat)] - 1];
 }
 
-// Deals the cards that the seat cannot see anew. How the other player bet is no evidence here (docs/games/kuhn.md).
+// Deals the cards that the seat cannot see anew. The other player's bets are not used as evidence (docs/games/kuhn.md).
 inline void Kuhn::determinize(const Rules&, int seat, uint64_t key) {
   Rng dealer{key, 0};
   uint8_t& other = hand[next(seat)];
@@ -49,7 +49,7 @@ inline std::string Kuhn::phase_name(int phase) { return phase == kOpenPhase ? "o
 
 inline std::string Kuhn::action_name(int action) { return action == kPass ? "pass" : "bet"; }
 
-// Both are about the mover's card.
+// Both actions are about the mover's card.
 inline ActionShape Kuhn::action_shape(int, int action) { return {action, {{0, 0}}}; }
 
 inline std::vector<std::vector<int>> Kuhn::symmetric_blocks() { return {{0}}; }

@@ -1,21 +1,21 @@
 // L.A.M.A., the rules.
 //
-// CARDS. 56 cards: 1 to 6 and the llama, eight of each. 2 to 8 players. Everybody is dealt six cards, which nobody else
-// sees; one card opens the discard pile, the rest is the deck. (Nine players would leave one card to draw.)
+// CARDS. 56 cards: 1 to 6 and the llama, eight of each. 2 to 8 players. Every player is dealt six cards, which nobody
+// else sees; one card opens the discard pile, the rest is the deck. (Nine players would leave one card to draw.)
 //
 // TURN. Do one of three things. Play a card that equals the top of the pile or is the next one: 1-2-3-4-5-6-llama, and
 // after the llama comes the 1 again. Or draw a card, which ends the turn: it cannot be played before the next one. Or
-// fold: you are out of the round and keep your cards, hidden until the round is over. Drawing and folding are
-// allowed to those who could play as well. If the deck is empty when a card is to be drawn, the pile except its top is
+// fold: you are out of the round and keep your cards, hidden until the round is over. Drawing and folding are also
+// allowed to players who could play a card. If the deck is empty when a card is to be drawn, the pile except its top is
 // shuffled and becomes the deck; if there is nothing to draw even then, nobody can draw.
 //
 // LAST PLAYER. When all others have folded, the last player may go on playing cards, but not draw.
 //
-// END. A round ends when somebody has played all cards, or everybody has folded. The cards left in a hand are points,
+// END. A round ends when a player has played all cards, or all have folded. The cards left in a hand are points,
 // a number its value and the llama 10, but equal cards count only once. Points are taken in chips of 1 and 10, which
-// can be changed at any time; whoever has played all cards returns one chip: one of 10 if the total is 10 or more,
+// can be changed at any time; a player who has played all cards returns one chip: one of 10 if the total is 10 or more,
 // else one of 1 if there is any. Then everything is shuffled and dealt anew; the player who made the last move starts
-// (seat 0 the first round). A match ends after the round in which somebody's total is 40 or more; the lowest total
+// (seat 0 the first round). A match ends after the round in which a player's total is 40 or more; the lowest total
 // wins, equal lowest totals share the win.
 //
 // These are the official rules, for up to 6 players in print. The preset `report` is the game of P. Romero Marimon, The
@@ -33,7 +33,7 @@
 
 namespace env {
 
-// Where things stand in an observation row for P players (docs/games/lama.md has the fields).
+// Offsets of the groups in an observation row for P players (docs/games/lama.md has the fields).
 struct LamaLayout {
   static constexpr int kHistory = kHistoryLength;
   static constexpr int hand(int) { return 0; }
@@ -63,7 +63,7 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   static constexpr int kMinPlayers = 2;
   static constexpr const char* kWhyPlayers = "with nine, 55 of the 56 cards would be dealt and one left to draw";
   static constexpr int kNumPhases = 2;
-  static constexpr int kScoreScale = 100;  // points: about three rounds
+  static constexpr int kScoreScale = 100;  // with round_reward = 3, as in training, a round's points pay about one unit
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = LamaRules::kKinds;
@@ -87,7 +87,7 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   uint8_t hand_size[kMaxPlayers];
   uint8_t folded[kMaxPlayers];
   uint8_t active;   // players who have not folded
-  uint8_t aborted;  // truncated for want of a card
+  uint8_t aborted;  // truncated because there was no card to draw
   uint8_t spare[6];
 
   // ---- play --------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   std::string last_event() const;
   std::string render(const Rules& rules, int seat) const;
 
-  // Hands are secret until they are counted; when the episode is over they lie open.
+  // Hands are private until the episode is over; then they lie open.
   bool hand_hidden_from(int seat, int observer) const { return seat != observer && !finished; }
 
   int hand_points(const Rules& rules, int seat) const {

@@ -1,12 +1,12 @@
-// L.A.M.A.: is this a state of the game (for bytes that come from outside), and what does it look like (for people).
+// L.A.M.A.: validity of states (for bytes that come from outside), and the table in words (for people).
 #pragma once
 
 #include "env/games/lama.h"
 
 namespace env {
 
-// Every step from a state that passes is safe and ends: that is what the checks are for. They accept any state that
-// play can reach, and some it cannot (a total that no round adds up to, say).
+// Guarantees that every step from an accepted state is safe and that play ends. Accepts every state that play can
+// reach, and some that it cannot (a total that no round adds up to, say).
 inline std::string Lama::check(const Rules& rules, int players) const {
   if (const std::string problem = check_table(rules, players); !problem.empty()) return problem;
   if (starter >= players) return "nobody sits where the starter does";
@@ -53,7 +53,7 @@ inline std::string Lama::check(const Rules& rules, int players) const {
   return "";
 }
 
-// Cards as their codes (llama 7), hands as counts of 1 to llama, seat by seat; histories latest first.
+// Cards are codes (llama 7), hands are counts of 1 to llama, seat by seat; the history is latest first.
 inline StateFields Lama::inspect() const {
   using List = std::vector<int64_t>;
   const int n = num_players;
@@ -86,7 +86,7 @@ inline StateFields Lama::inspect() const {
           {"aborted", {aborted}}};
 }
 
-// In a round that has just begun there is none yet.
+// A round that has just begun has no event yet.
 inline std::string Lama::last_event() const {
   const Event& e = event(1);
   if (e.kind == kNoEvent) return "";
@@ -102,7 +102,7 @@ inline std::string Lama::last_event() const {
   }
 }
 
-// A table as text, from a seat's point of view (-1: a spectator). Other hands are shown when all is over.
+// A table as text, from a seat's point of view (-1: a spectator). Other hands are shown when the episode is over.
 inline std::string Lama::render(const Rules& rules, int seat) const {
   char line[160];
   const auto text = [](int card) { return card == kLlama ? std::string("llama") : std::to_string(card); };

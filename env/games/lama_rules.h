@@ -38,7 +38,7 @@ struct LamaRules {
   template <class Visitor>
   void visit(Visitor& v) {
     v.choice("scoring", scoring, {"distinct", "all_cards"}, "whether equal cards in a hand count once or each");
-    v.flag("chip_return", chip_return, "whether whoever has played all cards returns a chip");
+    v.flag("chip_return", chip_return, "whether a player who has played all cards returns a chip");
     v.choice("last_player", last_player, {"plays_on", "stops"},
              "whether the last one who has not folded plays on, without drawing, or the round ends");
     v.choice("next_starter", next_starter, {"last_mover", "seat_0"}, "who starts the next round");
@@ -62,7 +62,7 @@ struct LamaRules {
     return {{"official", {}}, {"report", report}};
   }
 
-  // Checks what single options cannot, and derives the sorted deck.
+  // Refuses impossible combinations of options and derives the sorted deck.
   void prepare(int players) {
     deck_size = sort_deck(deck, sorted_deck, kHandCards * players + 2,
                           "6 for each of " + std::to_string(players) + " players, and 2");

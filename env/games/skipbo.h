@@ -1,25 +1,26 @@
 // Skip-Bo, the rules.
 //
-// CARDS. 162 cards: 1 to 12, twelve of each, and 18 wild cards, which stand for any number. 2 to 6 players. Everybody is
-// dealt a stock of 30 cards (20 with five or six players), face down but for its top card; the rest is the draw pile.
-// In the middle there is room for four building piles, before each player for four discard piles. Hands are empty.
+// CARDS. 162 cards: 1 to 12, twelve of each, and 18 wild cards, which stand for any number. 2 to 6 players. Every
+// player is dealt a stock of 30 cards (20 with five or six players), face down but for its top card; the rest is the
+// draw pile. In the middle there is room for four building piles, before each player for four discard piles. Hands are
+// empty.
 //
-// TURN. Draw until you hold five cards. Then play as many cards onto the building piles as you can and like: a building
-// pile begins with a 1 and counts up to 12. Cards may come from the top of your stock, from your hand, or from the
-// tops of your own discard piles, in any order. Whoever has played all cards of the hand draws five new ones at once and
-// goes on. Put a card from your hand onto one of your discard piles, on top of what is there, to end your turn; you may
-// do so whenever you like.
+// TURN. Draw until you hold five cards. Then play as many cards onto the building piles as you can and want: a building
+// pile begins with a 1 and counts up to 12. Cards may come from the top of your stock, from your hand, or from the tops
+// of your own discard piles, in any order. A player who has played all cards of the hand draws five new ones at once
+// and goes on. Put a card from your hand onto one of your discard piles, on top of what is there, to end your turn; you
+// may do so whenever you like.
 //
 // PILES. A building pile that has reached 12 is set aside. If the draw pile is empty when a card is to be drawn, the
 // cards set aside are shuffled and become the draw pile; if there are none, you go on with fewer cards. With an empty
 // hand and nothing to draw you must play from the stock and the discard piles while that is possible, and pass then.
 //
-// END. Whoever plays the last card of the stock wins at once. If a full circle of turns brings no draw, no play and no
-// discard, the game is a draw.
+// END. The player who plays the last card of the own stock wins at once. If a full circle of turns brings no draw, no
+// play and no discard, the game is a draw.
 //
-// Choices where the sources leave one: wild cards stay wild cards when a pile is set aside; a player whose hand is empty
-// and who completes a pile, so that there is something to draw again, draws at once. One game is one round; seat 0
-// begins, and whoever plays many games swaps the seats.
+// Choices where the sources leave one: wild cards stay wild cards when a pile is set aside; a player whose hand is
+// empty and who completes a pile, so that there is something to draw again, draws at once. One game is one round, and
+// seat 0 begins; comparisons play every deal with swapped seats.
 //
 // Options, actions, phases, observation and randomness: docs/games/skipbo.md.
 #pragma once
@@ -32,7 +33,7 @@
 
 namespace env {
 
-// Where things stand in an observation row for P players (docs/games/skipbo.md has the fields).
+// Offsets of the groups in an observation row for P players (docs/games/skipbo.md has the fields).
 struct SkipboLayout {
   // A player's slots; the four building piles are everybody's, and stand on each player's board.
   static constexpr int kStock = 0, kHand = 1, kDiscards = 6, kBuilding = 10, kSlots = 14;
@@ -57,7 +58,7 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   static constexpr int kMinPlayers = 2;
   static constexpr const char* kWhyPlayers = "the rules are written for these";
   static constexpr int kNumPhases = 2;
-  static constexpr int kScoreScale = 100;  // cards off a stock: about three games
+  static constexpr int kScoreScale = 100;  // with round_reward = 10, as in training, a card off a stock pays a tenth
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = Rules::kKinds;
@@ -75,7 +76,7 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   static constexpr int kHidden = 14;  // in observations: a card that the observer cannot see
   static constexpr int kFull = 12;    // cards of a building pile
 
-  // What people call the places.
+  // Names of the places for people.
   static constexpr const char* kSourceNames = "sabcdewxyz";
   static constexpr const char* kHandNames = kSourceNames + kHand;
   static constexpr const char* kDiscardNames = kSourceNames + kDiscards;
@@ -129,7 +130,7 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
     }
   }
 
-  // Of cards that are equal, and of building piles that are empty, the first stands for all.
+  // Among equal cards, and among empty building piles, the first stands for all.
   uint64_t legal(const Rules&) const {
     if (finished) return 0;
     if (current_phase == kStuckPhase) return uint64_t{1} << kPass;
@@ -185,7 +186,7 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   // ---- piles -------------------------------------------------------------------------------------------
   uint8_t stock_top(int seat) const { return stock_size[seat] ? stock[seat][stock_size[seat] - 1] : uint8_t{kNoCard}; }
 
-  // The place in `discards` where a discard pile begins.
+  // Index in `own_discards` where a discard pile begins.
   int own_discard_begin(int seat, int index) const {
     const uint8_t* sizes = own_discard_size[0];
     int begin = 0;
@@ -209,7 +210,7 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   std::string check_cards(const Rules& rules) const;
   static std::string card_name(int card);
 
-  // By card code: the building piles that take the card, a bit each.
+  // Building piles that take a card, by card code, as bit masks.
   struct Fits {
     uint8_t piles[1 + Rules::kKinds];
   };
@@ -256,7 +257,7 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
     if (height[target] == kFull) set_aside(target);
     if (stock_size[to_move] == 0) return finish();
     if (hand_size[to_move] == 0) refill();
-    look();
+    update_phase();
   }
 
   void discard(int place, int index) {
@@ -278,7 +279,7 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   }
 
   // ---- consequences ------------------------------------------------------------------------------------
-  // Takes a card from where it lies.
+  // Removes a card from its source.
   uint8_t take(int source) {
     if (source == kStock) {
       const uint8_t card = stock_top(to_move);
@@ -319,11 +320,11 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
     ++turns[seat];
     ++idle;
     refill();
-    look();
+    update_phase();
   }
 
-  // Says whether the to_move has anything to do.
-  void look() { current_phase = hand_size[to_move] || board_can_play() ? kTurnPhase : kStuckPhase; }
+  // Sets the phase: whether the player to move has anything to do but pass.
+  void update_phase() { current_phase = hand_size[to_move] || board_can_play() ? kTurnPhase : kStuckPhase; }
 
   void finish() {
     finished = 1;

@@ -1,12 +1,12 @@
-// Skip-Bo: is this a state of the game (for bytes that come from outside), and what does it look like (for people).
+// Skip-Bo: validity of states (for bytes that come from outside), and the table in words (for people).
 #pragma once
 
 #include "env/games/skipbo.h"
 
 namespace env {
 
-// Every step from a state that passes is safe and ends: that is what the checks are for. They accept any state that
-// play can reach, and some it cannot (more turns than decisions allow, say).
+// Guarantees that every step from an accepted state is safe and that play ends. Accepts every state that play can
+// reach, and some that it cannot (more turns than decisions allow, say).
 inline std::string Skipbo::check(const Rules& rules, int players) const {
   if (const std::string problem = check_table(rules, players); !problem.empty()) return problem;
   if (starter >= players) return "nobody sits where the starter does";
@@ -28,9 +28,10 @@ inline std::string Skipbo::check(const Rules& rules, int players) const {
   return "";
 }
 
-// Every card of the deck lies somewhere, and where it may.
+// Checks that every card of the deck lies somewhere, and where it may.
 inline std::string Skipbo::check_cards(const Rules& rules) const {
-  int left[1 + Rules::kKinds] = {}, down[1 + Rules::kKinds] = {};  // cards not met yet; met and not seen by all
+  int left[1 + Rules::kKinds] = {},
+               down[1 + Rules::kKinds] = {};  // cards not found yet; cards found that not everybody sees
   for (int kind = 0; kind < Rules::kKinds; ++kind) left[kind + 1] = rules.deck[kind];
   bool proper = true;
   const auto meet = [&](int card, bool hidden) {
@@ -76,7 +77,7 @@ inline std::string Skipbo::check_cards(const Rules& rules) const {
   return "";
 }
 
-// Cards as their codes (wild 13), piles bottom first and seat by seat.
+// Cards are codes (wild 13), piles bottom first and seat by seat.
 inline StateFields Skipbo::inspect() const {
   using List = std::vector<int64_t>;
   const int n = num_players;

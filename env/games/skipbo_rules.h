@@ -40,7 +40,7 @@ struct SkipboRules {
 
   static std::vector<std::pair<std::string, RuleList>> presets() { return {{"official", {}}}; }
 
-  // Checks what single options cannot, and derives the rest.
+  // Refuses impossible combinations of options and derives the rest.
   void prepare(int players) {
     stock_cards = stock ? stock : (players <= 4 ? 30 : 20);
     deck_size =

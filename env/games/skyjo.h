@@ -1,10 +1,10 @@
 // Skyjo, the rules.
 //
-// CARDS. 150 cards: -2 five times, -1 ten times, 0 fifteen times, 1 to 12 ten times each. 2 to 8 players. Everybody
+// CARDS. 150 cards: -2 five times, -1 ten times, 0 fifteen times, 1 to 12 ten times each. 2 to 8 players. Every player
 // has 12 cards face down in a grid of 3 rows and 4 columns; one card opens the discard pile, the rest is the draw
 // pile. Nobody looks at face-down cards, not even their owner.
 //
-// START. Everybody turns two cards over. The highest sum begins (ties: the lowest seat); in later rounds the player
+// START. Every player turns two cards over. The highest sum begins (ties: the lowest seat); in later rounds the player
 // who ended the last one.
 //
 // TURN. Take the top of the discard pile and replace one of your cards with it; or draw from the pile, and either
@@ -14,9 +14,9 @@
 //
 // COLUMNS. Three equal face-up cards in a column leave the grid, on top of the discard pile, at once.
 //
-// END. When all cards of a player are face up after a turn, everybody else has one more turn. Then all cards are
+// END. When all cards of a player are face up after a turn, every other player has one more turn. Then all cards are
 // turned over (completed columns leave) and the sums are taken. If the sum of the player who ended the round is not
-// strictly the lowest, it is doubled, unless it is zero or negative. Rounds are played until somebody's total
+// strictly the lowest, it is doubled, unless it is zero or negative. Rounds are played until a player's total
 // is 100 or more; the lowest total wins, equal lowest totals share the win.
 //
 // Options, actions, phases, observation and randomness: docs/games/skyjo.md.
@@ -30,7 +30,7 @@
 
 namespace env {
 
-// Where things stand in an observation row for P players (docs/games/skyjo.md has the fields).
+// Offsets of the groups in an observation row for P players (docs/games/skyjo.md has the fields).
 struct SkyjoLayout {
   static constexpr int kHistory = kHistoryLength;
   static constexpr int board(int) { return 0; }
@@ -62,7 +62,7 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   static constexpr int kMinPlayers = 2;
   static constexpr const char* kWhyPlayers = "the rules are written for these";
   static constexpr int kNumPhases = 5;
-  static constexpr int kScoreScale = 100;  // points: a match
+  static constexpr int kScoreScale = 100;  // the points that end a match
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = SkyjoRules::kValues;
@@ -163,7 +163,7 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   std::string last_event() const;
   std::string render(const Rules& rules, int seat) const;
 
-  // The card in hand is the only secret: its holder alone sees it, and only if it came from the deck.
+  // The card in hand is the only private card: if it came from the deck, only its holder sees it.
   bool hand_hidden_from(int seat) const { return hand_source == kFromDeck && seat != to_move; }
 
  private:

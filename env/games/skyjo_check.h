@@ -1,12 +1,12 @@
-// Skyjo: is this a state of the game (for bytes that come from outside), and what does it look like (for people).
+// Skyjo: validity of states (for bytes that come from outside), and the table in words (for people).
 #pragma once
 
 #include "env/games/skyjo.h"
 
 namespace env {
 
-// Every step from a state that passes is safe and ends: that is what the checks are for. They accept any state that
-// play can reach, and some it cannot (a total that no round adds up to, say).
+// Guarantees that every step from an accepted state is safe and that play ends. Accepts every state that play can
+// reach, and some that it cannot (a total that no round adds up to, say).
 inline std::string Skyjo::check(const Rules& rules, int players) const {
   if (const std::string problem = check_table(rules, players); !problem.empty()) return problem;
   if (ender != kNobody && ender >= players) return "nobody sits where the round's ender does";
@@ -99,7 +99,7 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
   return "";
 }
 
-// Cards as their codes (value + 3, 0 none), seats one after the other; histories latest first.
+// Cards are codes (value + 3, 0 for none), seat by seat; the history is latest first.
 inline StateFields Skyjo::inspect() const {
   using List = std::vector<int64_t>;
   const int n = num_players;
@@ -143,7 +143,7 @@ inline StateFields Skyjo::inspect() const {
           {"truncated", {truncated_}}};
 }
 
-// In a round that has just begun there is none yet.
+// A round that has just begun has no event yet.
 inline std::string Skyjo::last_event() const {
   const Event& e = event(1);
   const auto card = [](int code) { return std::to_string(value_of(code)); };

@@ -72,7 +72,7 @@ struct SkyjoRules {
     return {{"official", {}}, {"summary", summary}, {"skynet", summary}, {"reichel", reichel}};
   }
 
-  // Checks what single options cannot, and derives the sorted deck.
+  // Refuses impossible combinations of options and derives the sorted deck.
   void prepare(int players) {
     deck_size =
         sort_deck(deck, sorted_deck, 12 * players + 2, "12 for each of " + std::to_string(players) + " players, and 2");
