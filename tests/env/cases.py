@@ -55,7 +55,7 @@ class Case:
     events: int = 21
 
     def some_players(self, *wanted: int) -> list[int]:
-        """Those of some numbers of players that the game admits."""
+        """The wanted numbers of players that the game admits."""
         return [players for players in wanted if players in self.players]
 
 

@@ -1,4 +1,4 @@
-"""Who knows what: observations never depend on hidden facts, and beliefs are the exact posterior."""
+"""Hidden information: observations never depend on it, and beliefs are the exact posterior."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_determinize_samples_the_hypergeometric_posterior(rules: str) -> None:
 
 
 def test_counts_are_the_posterior_given_everything_a_seat_has_seen() -> None:
-    """By rejection: of many deals, those that look the same to seat 0 all along have hidden cards as counted.
+    """By rejection: in the deals that look the same to seat 0 all along, hidden cards are distributed as counted.
 
     A deck of 28 cards with two values makes the match of whole histories likely enough, and has the discard
     pile reshuffled at the fourth draw, after which face-down cards and draw pile are different pools.
@@ -225,7 +225,7 @@ def test_hands_are_dealt_anew_from_the_unseen_cards() -> None:
 
 
 def test_lama_counts_are_the_posterior_where_nothing_is_concluded_from_play() -> None:
-    """By rejection: of many deals in which everybody draws, those that look the same to seat 0."""
+    """By rejection: selects, from many deals in which everybody draws, those that look the same to seat 0."""
     rules = {"deck": [0, 0, 9, 7, 0, 0, 0], "episode": "round"}
     tables = env.make("lama", 200_000, 2, rules, seed=8, auto_reset=False)
     alike = np.ones(tables.num_envs, bool)
@@ -256,7 +256,7 @@ def skipbo_hands(tables: env.VecEnv) -> list[list[list[int]]]:
 
 
 def test_skipbo_hands_and_stocks_are_hidden() -> None:
-    """Of others' hands a row has the sizes; of all stocks, the own included, the top."""
+    """A row shows only the sizes of other hands, and only the tops of all stocks, the observer's included."""
     tables = env.make("skipbo", 64, 3, seed=1, auto_reset=False)
     bots = [tables.bot("hpvp")] * 3
     for _ in range(40):

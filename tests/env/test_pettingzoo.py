@@ -1,4 +1,4 @@
-"""Every game as a PettingZoo environment: PettingZoo's own tests, and what they do not look at."""
+"""Every game as a PettingZoo environment: PettingZoo's own tests, and properties that they do not check."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def play(table: TableEnv, seed: int, decisions: int = 10**6) -> Iterator[str]:
 
 @game_sizes
 @pytest.mark.parametrize("counts", [True, False])
-def test_api(game: str, players: int, counts: bool) -> None:
+def test_pettingzoos_api_test_passes(game: str, players: int, counts: bool) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         api_test(make(game, players, counts=counts), num_cycles=1000)
@@ -53,12 +53,12 @@ def test_api(game: str, players: int, counts: bool) -> None:
 
 
 @game_sizes
-def test_seed(game: str, players: int) -> None:
+def test_pettingzoos_seed_test_passes(game: str, players: int) -> None:
     seed_test(lambda: make(game, players), num_cycles=500)
 
 
 @every_game
-def test_render(game: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pettingzoos_render_test_passes(game: str, capsys: pytest.CaptureFixture[str]) -> None:
     render_test(lambda render_mode: make(game, render_mode=render_mode))
     assert capsys.readouterr().out
 
@@ -81,11 +81,11 @@ def test_terminate_illegal_wrapper_makes_an_illegal_action_lose(game: str) -> No
 
 
 # ---------------------------------------------------------------------------------------------------------
-# What the agents get.
+# Observations, rewards and ends as the agents see them.
 
 
 @game_sizes
-def test_agrees_with_the_core(game: str, players: int) -> None:
+def test_a_table_agrees_with_the_core(game: str, players: int) -> None:
     """The same deal and the same actions in a VecEnv: same movers, observations, rewards and end."""
     table, core = make(game, players), env.make(game, 1, players, auto_reset=False)
     table.reset(seed=11)
@@ -127,7 +127,7 @@ def test_only_the_mover_has_legal_actions(game: str, players: int) -> None:
 
 @game_sizes
 def test_observations_hide_what_the_seat_cannot_know(game: str, players: int) -> None:
-    """Resampling all that a seat cannot know changes nothing in what it, or a spectator, is shown."""
+    """Resampling everything that a seat cannot know changes neither its observation nor a spectator's view."""
     table, other = make(game, players, render_mode="ansi"), env.make(game, 1, players, auto_reset=False)
     table.reset(seed=2)
     hidden_changed = False
@@ -152,7 +152,7 @@ def test_a_drawn_card_is_not_rendered() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.game)
-def test_truncation_is_not_termination(case: Case) -> None:
+def test_a_truncated_game_is_not_terminated(case: Case) -> None:
     table = make(case.game, rules={"max_decisions": case.cap})
     table.reset(seed=0)
     assert len(list(play(table, seed=0))) == case.cap + 2  # and one empty step per agent
@@ -207,7 +207,7 @@ def test_step_needs_a_reset(game: str) -> None:
         make(game).step(0)
 
 
-def test_bad_arguments() -> None:
+def test_bad_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="no game is called 'chess'"):
         make("chess")
     with pytest.raises(ValueError, match="render_mode: expected ansi, human or None, got 'rgb_array'"):

@@ -40,7 +40,7 @@ def record(tables: env.VecEnv, steps: int, rows: slice = slice(None)) -> list[li
 
 
 @per_game
-def test_same_key_same_game_whatever_the_batch_and_threads(case: Case) -> None:
+def test_the_same_key_gives_the_same_game_for_any_batch_and_threads(case: Case) -> None:
     """Longer than an episode, so that automatic resets are in it."""
     for players in case.players:
         alone = record(env.make(case.game, 1, players, seed=3), 400)
@@ -230,7 +230,7 @@ def test_counts_are_the_last_tokens_and_change_nothing_else(case: Case) -> None:
 
 
 @per_game
-def test_phase_table_covers_play(case: Case) -> None:
+def test_every_legal_action_is_possible_by_the_phase_table(case: Case) -> None:
     """Every action that is legal in a phase is possible there by the table."""
     for rules in case.rules.values():
         tables = env.make(case.game, 32, rules=rules, seed=1)
@@ -242,7 +242,7 @@ def test_phase_table_covers_play(case: Case) -> None:
 
 
 @per_game
-def test_phase_table_is_what_normally_happens(case: Case) -> None:
+def test_the_phase_table_gives_what_usually_follows(case: Case) -> None:
     """Under the default rules an action leads where the table says, except where a round ends or the case says."""
     for players in case.players[:2]:
         tables = env.make(case.game, 64, players, seed=1, auto_reset=False)
@@ -277,7 +277,7 @@ def test_shapes_of_skyjos_actions_by_hand() -> None:
 
 
 @per_game
-def test_rewards_sum_up_over_an_episode(case: Case) -> None:
+def test_rewards_of_an_episode_sum_up_to_the_result(case: Case) -> None:
     """Winners share +1 and everybody else pays 1, for every number of players; in games of chips these are paid."""
     for players in case.players:
         tables = env.make(case.game, 40, players, seed=6, auto_reset=False)
@@ -294,8 +294,8 @@ def test_rewards_sum_up_over_an_episode(case: Case) -> None:
 
 
 @per_game
-def test_a_skipped_table_has_nothing_to_report(case: Case) -> None:
-    """Neither rewards nor the end of the episode before, after which it was reset."""
+def test_a_skipped_table_reports_no_reward_and_no_end(case: Case) -> None:
+    """The table was reset after its episode; a skip reports neither rewards nor the end of that episode."""
     tables = env.make(case.game, 1, rules=case.short, seed=2)
     while not tables.done[0]:
         tables.step(tables.sample_actions(1))
@@ -306,7 +306,7 @@ def test_a_skipped_table_has_nothing_to_report(case: Case) -> None:
 
 
 @per_game
-def test_determinize_shows_in_the_buffers(case: Case) -> None:
+def test_determinize_updates_the_buffers(case: Case) -> None:
     tables = env.make(case.game, 64, 2, seed=1)
     tables.random_steps(12)
     tables.determinize(1, seed=5)
@@ -314,7 +314,7 @@ def test_determinize_shows_in_the_buffers(case: Case) -> None:
 
 
 @per_game
-def test_last_event_tells_nothing_hidden(case: Case) -> None:
+def test_last_event_does_not_depend_on_hidden_cards(case: Case) -> None:
     players = case.some_players(2, 3)[-1]
     tables = env.make(case.game, 200, players, seed=1)
     other = env.make(case.game, 200, players)
@@ -440,7 +440,7 @@ def test_bad_tables_and_seats_are_refused(case: Case) -> None:
 
 
 @per_game
-def test_saved_states_go_on_as_the_original(case: Case) -> None:
+def test_saved_states_continue_like_the_original(case: Case) -> None:
     tables = env.make(case.game, 3, seed=1)
     tables.random_steps(40)
     tables.stats[:] = 0  # a saved state knows nothing of the episode before
@@ -511,7 +511,7 @@ def test_a_second_python_thread_is_refused(case: Case) -> None:
 
 
 @per_game
-def test_a_forked_process_goes_on_alone(case: Case) -> None:
+def test_a_forked_process_continues_alone(case: Case) -> None:
     """The pool's threads stay with the parent; results are the same, and the child can end."""
     program = f"""
 import os, env

@@ -129,7 +129,7 @@ class Kuhn:
         return [[int(card not in seen) for card in CARDS]]
 
     def observe(self, seat: int, counts: bool = True) -> list[int]:
-        """What a seat sees, as one flat row."""
+        """Observation of a seat as one flat row."""
         other = 1 - seat
         row = [0, self.hands[seat], 1, self.hands[other] if self.showdown else HIDDEN]
         row += [0, self.paid(seat), 1, self.paid(other)]
