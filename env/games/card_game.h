@@ -9,11 +9,11 @@
 //                                                the end, and `scored` if it counts for the scores
 //   void score_truncated(const Rules&)           totals of an episode that is cut off before its end
 //   int score_change(int seat) const             points that the last decision added to a seat, if it scored
-//   bool pays_win() const                        only if other than here: whether winning is rewarded beside the points
+//   bool pays_win() const                        whether winners are rewarded beside the points; here: unless truncated
 // and its rules have
 //   options     max_decisions, round_reward, time_penalty
 //   constants   kMaxCards, a multiple of 8, so that a state has no padding
-//   deck        sorted_deck and deck_size, as sort_deck (below) derives them
+//   deck        sorted_deck and deck_size, as sort_deck (env/rules.h) derives them
 #pragma once
 
 #include <algorithm>
@@ -44,8 +44,8 @@ struct CardGame {
   uint8_t discard_size;
   uint8_t num_players;
   uint8_t to_move;
-  uint8_t last_mover;  // who made the last decision
-  uint8_t starter;     // who began the round
+  uint8_t last_mover;  // seat that made the last decision
+  uint8_t starter;     // seat that began the round
   uint8_t current_phase;
   uint8_t finished;
   uint8_t truncated_;
