@@ -76,9 +76,9 @@ def help_text(names: Sequence[str], legal: Sequence[int]) -> str:
     """Explanation of how to answer, with the actions that are possible now."""
     return "\n".join(
         [
-            "Type an action's name, its last word, a beginning of its name, or # and its number: whatever",
-            "fits only one possible action. q leaves the game, ? shows this. The game's page in docs/games",
-            "says what the actions do. Possible now:",
+            "Type an action's name, its last word, a beginning of its name, or # and its number: anything",
+            "that fits exactly one possible action. q leaves the game, ? shows this help. The game's page in",
+            "docs/games explains the actions. Possible now:",
             *(f"  #{action:<3} {names[action]}" for action in legal),
         ]
     )
