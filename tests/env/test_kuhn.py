@@ -181,6 +181,18 @@ def test_exploitability_of_the_bots_worked_out_by_hand(name: str, first: Fractio
     assert exploitability(policy) == (first + second) / 2
 
 
+def test_an_equilibrium_loses_more_hands_to_constant_betting_and_wins_more_chips() -> None:
+    """So win rates are no measure of strength here."""
+    solution, betting = POLICIES["equilibrium"], POLICIES["always_bet"]
+    assert value(solution, betting) - value(betting, solution) > 0
+    tables = env.make("kuhn", seed=3)
+    bots = [tables.bot("equilibrium"), tables.bot("always_bet")]
+    there, back = tables.play(bots, 4000).scores, tables.play(bots[::-1], 4000).scores[:, ::-1]
+    lost = np.concatenate([there, back])[:, 0]
+    assert (lost > 0).mean() > 0.55
+    assert lost.mean() < 0
+
+
 # --------------------------------------------------------------------------------------------------- bots
 
 
