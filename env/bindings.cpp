@@ -1,4 +1,4 @@
-// The Python face of the core (module env._native). No game is named here; see games.h.
+// Python bindings of the core (module env._native). No game is named here; see games.h.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -28,7 +28,7 @@ class PyEnv {
  public:
   PyEnv(const std::string& game, const Options& options) : env_(make_vec_env(game, options)) {}
 
-  // The environment for one call. A second thread that comes meanwhile is refused: tables have no locks.
+  // The environment for one call. A second thread is refused in the meantime: tables have no locks.
   class Turn {
    public:
     explicit Turn(PyEnv& owner) : owner_(owner) {
@@ -66,6 +66,8 @@ class PyEnv {
         buffers.obs = data_of<int16_t>(array, n, {B, width()});
       else if (name == "legal")
         buffers.legal = data_of<bool>(array, n, {B, A});
+      else if (name == "legal_bits")
+        buffers.legal_bits = data_of<uint64_t>(array, n, {B});
       else if (name == "to_play")
         buffers.to_play = data_of<int8_t>(array, n, {B});
       else if (name == "phase")
@@ -110,8 +112,8 @@ class PyEnv {
   std::vector<int64_t> scratch_;
 };
 
-// A bot of one game and number of players. It acts on rows that Python hands it, too: row i of call n has randomness
-// of its own.
+// A bot of one game and number of players. It also acts on rows that Python hands it, with randomness of its own for
+// row i of call n.
 class PyBot {
  public:
   PyBot(std::shared_ptr<Bot> bot, const GameInfo& info, int players)
@@ -125,13 +127,16 @@ class PyBot {
     const auto rows = static_cast<int64_t>(obs.ndim() ? obs.shape(0) : 0);
     const int64_t width = spec_.width;
     const int16_t* row = data_of<int16_t>(obs, "obs", {rows, width});
-    const auto* mask = reinterpret_cast<const uint8_t*>(data_of<bool>(legal, "legal", {rows, actions_}));
+    const bool packed = legal.dtype() == nb::dtype<uint64_t>();
+    const uint64_t* bits_of = packed ? data_of<uint64_t>(legal, "legal", {rows}) : nullptr;
+    const auto* mask =
+        packed ? nullptr : reinterpret_cast<const uint8_t*>(data_of<bool>(legal, "legal", {rows, actions_}));
     int64_t* chosen = data_of<int64_t>(out, "out", {rows});
     nb::gil_scoped_release release;
     for (int64_t i = 0; i < rows; ++i) {
       require_categories(i, row + i * width);
-      uint64_t bits = 0;
-      for (int64_t a = 0; a < actions_; ++a) bits |= uint64_t{mask[i * actions_ + a] != 0} << a;
+      uint64_t bits = packed ? bits_of[i] : 0;
+      for (int64_t a = 0; !packed && a < actions_; ++a) bits |= uint64_t{mask[i * actions_ + a] != 0} << a;
       Rng rng{make_key({seed, call, static_cast<uint64_t>(i)}), 0};
       chosen[i] = bits ? bot_->choose(row + i * width, bits, rng) : kSkip;
       if (bits && (chosen[i] < 0 || chosen[i] >= actions_ || !(bits >> chosen[i] & 1))) {
@@ -181,7 +186,7 @@ std::vector<std::shared_ptr<Bot>> seats_of(const PyEnv& env, const nb::list& bot
 }  // namespace
 
 NB_MODULE(_native, m) {
-  nb::set_leak_warnings(false);  // what lives until the interpreter ends is no leak: workers keep their agents
+  nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no leaks: workers keep their agents
   m.attr("SKIP") = kSkip;
   m.def("games", [] {
     std::vector<std::string> names;
@@ -212,7 +217,8 @@ NB_MODULE(_native, m) {
       .def_ro("name", &RuleDoc::name)
       .def_ro("expected", &RuleDoc::expected)
       .def_ro("meaning", &RuleDoc::meaning)
-      .def_ro("value", &RuleDoc::value);
+      .def_ro("value", &RuleDoc::value)
+      .def_ro("default", &RuleDoc::default_value);
   nb::class_<BotParameter>(m, "BotParameter")
       .def_ro("name", &BotParameter::name)
       .def_ro("value", &BotParameter::value)
@@ -226,10 +232,13 @@ NB_MODULE(_native, m) {
   nb::class_<GameInfo>(m, "GameInfo")
       .def_ro("name", &GameInfo::name)
       .def_ro("version", &GameInfo::version)
+      .def_ro("num_players", &GameInfo::num_players)
       .def_ro("num_actions", &GameInfo::num_actions)
       .def_ro("num_phases", &GameInfo::num_phases)
       .def_ro("min_players", &GameInfo::min_players)
       .def_ro("max_players", &GameInfo::max_players)
+      .def_ro("why_players", &GameInfo::why_players)
+      .def_ro("score_scale", &GameInfo::score_scale)
       .def_ro("num_pools", &GameInfo::num_pools)
       .def_ro("num_card_kinds", &GameInfo::num_card_kinds)
       .def_prop_ro("groups", [](const GameInfo& i) { return i.observation.groups; })
@@ -245,6 +254,8 @@ NB_MODULE(_native, m) {
       .def_ro("bots", &GameInfo::bots)
       .def_ro("state_bytes", &GameInfo::state_bytes)
       .def_ro("symmetric", &GameInfo::symmetric);
+
+  m.def("describe", &describe_game, "game"_a, nb::kw_only(), "num_players"_a, "preset"_a, "rules"_a, "counts"_a);
 
   nb::class_<PyBot>(m, "Bot").def("act", &PyBot::act, "obs"_a, "legal"_a, "out"_a, "seed"_a, "call"_a);
 
@@ -266,7 +277,6 @@ NB_MODULE(_native, m) {
           },
           "game"_a, nb::kw_only(), "num_envs"_a, "num_players"_a, "preset"_a, "rules"_a, "seed"_a, "threads"_a,
           "auto_reset"_a, "counts"_a)
-      .def_prop_ro("info", [](PyEnv& e) { return e.info(); })
       .def("bind", &PyEnv::bind)
       .def("step", &PyEnv::step, "actions"_a)
       .def(

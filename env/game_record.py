@@ -1,8 +1,8 @@
-"""Finished games as small files, and the command that plays them again: `python -m env.game_record FILE...`.
+"""Game records: finished games as small files. `python -m env.game_record FILE...` plays them again.
 
-A record is JSON: game, rules, seed and number of the deal, who sat where, all actions, and how it ended. The cards are
-not in it: a deal is a function of its seed, so whoever has the file can deal all of them again, hidden ones included.
-That is fine for a game that is over, and for no other.
+A game record is JSON: game, rules, seed and number of the deal, the agents by seat, all actions, and the result. It
+does not hold the cards: a deal is a function of its seed, so the file is enough to deal all cards again, hidden ones
+included. For that reason only finished games are recorded.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from env.vector import VecEnv, games, make
+from env.description import describe, games
+from env.vector import VecEnv, make
 
 FORMAT = 1
 
 
 class GameRecordError(ValueError):
-    """A file is no record, or not of the game that its actions give; the message says what differs."""
+    """A file that is no game record, or does not agree with its own actions; the message says what differs."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,14 @@ class GameRecord:
     """A game that was played to its end.
 
     Attributes:
-      game: its name.
-      version: of the game's rules in the core.
-      rules: every option.
-      seed, deal: name the cards.
-      agents: who sat in each seat, in whatever words.
-      actions: of all players, in order.
-      scores, ranks: at the end, by seat.
-      truncated: whether it was cut off by its limit of decisions.
+      game: name of the game.
+      version: version of the game's rules in the core.
+      rules: value of every rule option.
+      seed, deal: numbers that name the cards.
+      agents: name of the agent in each seat, in any words.
+      actions: actions of all players, in order.
+      scores, ranks: final scores and ranks, by seat.
+      truncated: whether the game was cut off by its limit of decisions.
     """
 
     game: str
@@ -55,9 +56,9 @@ class GameRecord:
     def of(
         tables: VecEnv, table: int, *, seed: int, deal: int, agents: Sequence[str], actions: Sequence[int]
     ) -> GameRecord:
-        """What happened at a table whose game has just ended."""
+        """Record of a table whose game has just ended."""
         if not tables.done[table]:
-            raise GameRecordError(f"table {table}: expected a finished game, since a record gives all its cards away")
+            raise GameRecordError(f"table {table}: expected a finished game, because a record gives all cards away")
         return GameRecord(
             tables.game,
             tables.info.version,
@@ -72,7 +73,7 @@ class GameRecord:
         )
 
     def save(self, path: Path) -> None:
-        """Writes the file; whatever has its name is whole."""
+        """Writes the file under a temporary name and renames it, so that a file is never incomplete."""
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.draft")
         draft.write_text(json.dumps({"format": FORMAT, **asdict(self)}) + "\n")
@@ -80,13 +81,13 @@ class GameRecord:
 
     @staticmethod
     def read(path: Path) -> GameRecord:
-        """Reads a file; an error names what is wrong with it."""
+        """Reads a file; an error says what is wrong with it."""
         try:
             content = json.loads(path.read_text())
         except (OSError, ValueError) as error:
             raise GameRecordError(f"{path}: cannot be read ({error})") from None
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-            raise GameRecordError(f"{path}: expected a record of format {FORMAT}")
+            raise GameRecordError(f"{path}: expected a game record of format {FORMAT}")
         for name, good in _SHAPES.items():
             if name not in content:
                 raise GameRecordError(f"{path}: {name} is missing")
@@ -121,23 +122,24 @@ _SHAPES: dict[str, Callable[[Any], bool]] = {
 
 
 def deal(record: GameRecord) -> VecEnv:
-    """The table before the first decision."""
+    """Deals the cards of a record: one table before the first decision."""
     if record.game not in games():
         raise GameRecordError(f"game: expected one of {', '.join(games())}, got {record.game!r}")
     try:
-        tables = make(record.game, 1, len(record.agents), record.rules, record.seed, auto_reset=False)
+        version = describe(record.game, len(record.agents), record.rules).version
     except ValueError as error:
         raise GameRecordError(f"the table cannot be set: {error}") from None
-    if tables.info.version != record.version:
-        raise GameRecordError(f"version: {record.game} is now {tables.info.version}, the record is of {record.version}")
+    if version != record.version:
+        raise GameRecordError(f"version: {record.game} is now {version}, the record is of {record.version}")
+    tables = make(record.game, 1, len(record.agents), record.rules, record.seed, auto_reset=False)
     tables.reset(deals=[record.deal])
     return tables
 
 
-def again(record: GameRecord, tables: VecEnv) -> Iterator[tuple[int, int]]:
-    """Plays the game at the table that was dealt: yields each seat and its action, once it is carried out.
+def play_again(record: GameRecord, tables: VecEnv) -> Iterator[tuple[int, int]]:
+    """Plays a record at the table that `deal` returned: yields each seat and its action after it was carried out.
 
-    Raises `GameRecordError` at the first decision that cannot be, or if the game does not end as the record says.
+    Raises `GameRecordError` at the first impossible decision, or if the game does not end as the record says.
     """
     for number, action in enumerate(record.actions, 1):
         where = f"decision {number} of {len(record.actions)}"
@@ -162,18 +164,18 @@ def again(record: GameRecord, tables: VecEnv) -> Iterator[tuple[int, int]]:
 
 
 def verify(record: GameRecord) -> None:
-    """Plays the game; raises `GameRecordError`, which says what differs, unless it is as the record says."""
-    for _ in again(record, deal(record)):
+    """Plays a record again; raises `GameRecordError`, which says what differs, unless it ends as the record says."""
+    for _ in play_again(record, deal(record)):
         pass
 
 
 def narrate(record: GameRecord, boards: bool = False) -> Iterator[str]:
-    """The game line by line, verified at the end; with `boards`, the table after every turn."""
+    """Text of a game line by line, verified at the end; with `boards`, also the table after every turn."""
     tables, width = deal(record), max(len(who) for who in record.agents)
     yield f"{record.game}, seed {record.seed}, deal {record.deal}"
     yield tables.render(0).rstrip("\n")
     scores = tables.scores[0].tolist()
-    for number, (mover, action) in enumerate(again(record, tables), 1):
+    for number, (mover, action) in enumerate(play_again(record, tables), 1):
         event = tables.last_event(0) or tables.action_names[action]
         yield f"{number:5} seat {mover} {record.agents[mover]:{width}}  {event}"
         if tables.scores[0].tolist() != scores:
@@ -189,15 +191,19 @@ def narrate(record: GameRecord, boards: bool = False) -> Iterator[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code, 1 if a file is not what it says."""
+    """Runs the command line; returns the exit code, which is 1 if a file is not a correct game record."""
     parser = argparse.ArgumentParser(
         prog="python -m env.game_record",
-        description="Deal recorded games again, print them move by move, and check that they end as recorded.",
+        description="Print game records move by move, and check that the games end as recorded.",
     )
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="records, as records=DIR of muzero.evaluate writes"
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="game records, such as records=DIR of muzero.evaluate writes",
     )
-    parser.add_argument("--check", action="store_true", help="only say whether each file is good")
+    parser.add_argument("--check", action="store_true", help="only say whether each game record is good")
     parser.add_argument("--boards", action="store_true", help="show the table after every turn, as a spectator sees it")
     options = parser.parse_args(argv)
     failed = False
@@ -210,7 +216,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             else:
                 for line in narrate(record, options.boards):
                     print(line)
-        except BrokenPipeError:  # whoever reads it has seen enough
+        except BrokenPipeError:  # the reader of the output, such as head, has stopped
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return int(failed)
         except GameRecordError as error:

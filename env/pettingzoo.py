@@ -1,4 +1,4 @@
-"""PettingZoo's face of the games: one table, one agent per seat.
+"""PettingZoo environments of the games: one table, one agent per seat.
 
     >>> import env.pettingzoo
     >>> table = env.pettingzoo.make(env.games()[0], num_players=2)
@@ -8,9 +8,9 @@
     ...     over = terminated or truncated
     ...     table.step(None if over else table.action_space(agent).sample(observation["action_mask"]))
 
-Only PettingZoo's AEC interface applies: the games are strictly turn-based and each decision changes what the
-next player faces. So `is_parallelizable` is False, and PettingZoo refuses to convert a table to its parallel
-interface (`aec_to_parallel`).
+Only PettingZoo's AEC interface applies: the games are strictly turn-based, and each decision changes the situation of
+the next player. So `is_parallelizable` is False, and PettingZoo refuses to convert a table to its parallel interface
+(`aec_to_parallel`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ try:
 except ImportError as error:
     raise ImportError("env.pettingzoo needs PettingZoo: pip install pettingzoo") from error
 
-from env.vector import SKIP, Rules, VecEnv
+from env.description import GameDescription, Rules
+from env.vector import SKIP, VecEnv
 from env.vector import make as make_tables
 
 RENDER_MODES = ["ansi", "human"]
@@ -47,16 +48,16 @@ def make(
 
     Args:
       game: one of `env.games()`.
-      num_players: P, the agents are "player_0" to "player_{P-1}".
+      num_players: number of players, P; the agents are "player_0" to "player_{P-1}".
       rules: a preset's name or a mapping of options, as for `env.make`.
-      render_mode: "ansi", and `render` returns text; "human", and every change of the table is printed; None.
+      render_mode: "ansi" (`render` returns text), "human" (every change of the table is printed) or None.
       counts: include the tokens that count unseen cards in observations.
     """
     return TableEnv(game, num_players, rules, render_mode, counts)
 
 
 class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
-    """One table; W numbers in an observation row, A actions.
+    """One table; observation rows have W numbers, and there are A actions.
 
     An agent observes a dictionary of
       observation: [W] int16, what its seat may see, laid out as `tables.groups` says; each number is at least
@@ -83,15 +84,15 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
 
         self.possible_agents = [f"player_{seat}" for seat in range(num_players)]
         self.agents: list[str] = []  # until reset
-        self.observation_spaces = {agent: _observation_space(self.tables) for agent in self.possible_agents}
+        self.observation_spaces = {agent: _observation_space(self.tables.info) for agent in self.possible_agents}
         self.action_spaces = {agent: spaces.Discrete(self.tables.num_actions) for agent in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Dict:
-        """The space of `observe(agent)`."""
+        """Space of `observe(agent)`."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> spaces.Discrete:
-        """The A actions; `tables.action_names` names them."""
+        """Space of the A actions; `tables.action_names` names them."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -109,7 +110,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
         self._update()
 
     def observe(self, agent: str) -> Observation:
-        """What the agent may see now; see the class."""
+        """Observation and action mask of an agent; see the class."""
         seat = self.possible_agents.index(agent)
         legal = self.tables.legal[0] & (seat == self.tables.to_play[0])
         return {"observation": self.tables.observe(seat)[0], "action_mask": legal.astype(np.int8)}
@@ -125,7 +126,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        if action is None or index(action) == SKIP:  # which the core would take for leave to do nothing
+        if action is None or index(action) == SKIP:  # the core would leave the table as it is
             raise ValueError(f"{agent} is to move: expected a legal action, got {action}")
         self.tables.step([index(action)])
         self._cumulative_rewards[agent] = 0.0
@@ -133,7 +134,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
         self._accumulate_rewards()
 
     def render(self) -> str | None:
-        """The table as a spectator sees it, no hidden card shown: returned ("ansi") or printed ("human")."""
+        """Text of the table as a spectator sees it, without hidden cards: returned ("ansi") or printed ("human")."""
         if self.render_mode is None:
             logger.warn("render() needs a render_mode, which is chosen when the table is made")
             return None
@@ -144,10 +145,10 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
         return None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: a table holds no resources."""
 
     def _update(self) -> None:
-        """Reads the agents' dictionaries off the table."""
+        """Fills the agents' dictionaries from the table."""
         tables = self.tables
         done, truncated = bool(tables.done[0]), bool(tables.truncated[0])
         phase = tables.phase_names[tables.phase[0]]
@@ -164,9 +165,9 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
             self.render()
 
 
-def _observation_space(tables: VecEnv) -> spaces.Dict:
+def _observation_space(info: GameDescription) -> spaces.Dict:
     """Rows [W], bounded by the vocabulary of the field at each place, and masks [A]."""
-    largest = [field.vocabulary - 1 for group in tables.groups for _ in range(group.count) for field in group.fields]
-    row = spaces.Box(np.zeros(tables.width, np.int16), np.asarray(largest, np.int16), dtype=np.int16)
-    mask = spaces.Box(0, 1, (tables.num_actions,), np.int8)
+    largest = [field.vocabulary - 1 for group in info.groups for _ in range(group.count) for field in group.fields]
+    row = spaces.Box(np.zeros(info.width, np.int16), np.asarray(largest, np.int16), dtype=np.int16)
+    mask = spaces.Box(0, 1, (info.num_actions,), np.int8)
     return spaces.Dict({"observation": row, "action_mask": mask})

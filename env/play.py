@@ -17,28 +17,29 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from env.vector import DEFAULT_BOT, Bot, VecEnv, games, make
+from env.description import DEFAULT_BOT, GameDescription, describe, games
+from env.vector import Bot, VecEnv, make
 
 
 class Leave(Exception):
-    """The person does not want to go on."""
+    """Raised when the person leaves the game."""
 
 
 # ---------------------------------------------------------------------------------------------------------
-# What is typed.
+# Input from the keyboard.
 
 
 def find_action(text: str, names: Sequence[str], legal: Sequence[int]) -> int:
-    """The legal action that `text` stands for; a ValueError says why there is none.
+    """Legal action that `text` stands for; a ValueError says why there is none.
 
-    An action goes by its whole name, its last word, any beginning of its name, or # and its number. The first
-    of these ways in which `text` fits any action of the game counts, and exactly one action that it fits must
-    be legal: "place 1" never means "place 10", possible or not.
+    An action can be given by its whole name, its last word, any beginning of its name, or # and its number. The first
+    of these ways in which `text` fits any action of the game counts, and exactly one action that it fits must be
+    legal: "place 1" never means "place 10", possible or not.
 
     Args:
-      text: what was typed.
-      names: [A], of all actions.
-      legal: the actions that are possible now.
+      text: the person's answer.
+      names: [A] names of all actions.
+      legal: actions that are possible now.
     """
     wanted = " ".join(text.lower().split())
     if not wanted:
@@ -63,7 +64,7 @@ def find_action(text: str, names: Sequence[str], legal: Sequence[int]) -> int:
 
 
 def menu(names: Sequence[str]) -> str:
-    """Action names in a line; neighbours that differ only in the last word share the rest."""
+    """One line of action names; neighbours that differ only in the last word share the rest."""
     parts = []
     for head, group in groupby(names, lambda name: name.rpartition(" ")[0]):
         last_words = [name.rpartition(" ")[2] for name in group]
@@ -72,19 +73,19 @@ def menu(names: Sequence[str]) -> str:
 
 
 def help_text(names: Sequence[str], legal: Sequence[int]) -> str:
-    """How to answer, with the actions that are possible now."""
+    """Explanation of how to answer, with the actions that are possible now."""
     return "\n".join(
         [
-            "Type an action's name, its last word, a beginning of its name, or # and its number: whatever",
-            "fits only one possible action. q leaves the game, ? shows this. The game's page in docs/games",
-            "says what the actions do. Possible now:",
+            "Type an action's name, its last word, a beginning of its name, or # and its number: anything",
+            "that fits exactly one possible action. q leaves the game, ? shows this help. The game's page in",
+            "docs/games explains the actions. Possible now:",
             *(f"  #{action:<3} {names[action]}" for action in legal),
         ]
     )
 
 
 def parse_rules(texts: Sequence[str]) -> dict[str, Any]:
-    """What `env.make` takes as rules, from "PRESET" and "option=value" texts."""
+    """Rules as `env.make` takes them, from "PRESET" and "option=value" texts."""
     rules: dict[str, Any] = {}
     for text in texts:
         option, equals, value = text.partition("=")
@@ -96,7 +97,7 @@ def parse_rules(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> bool | int | float | str | list[int]:
-    """true, false, a number, whole numbers with commas between them, or else the text as it is."""
+    """Value of a rule option: true, false, a number, integers with commas between them, or else the text itself."""
     if text in ("true", "false"):
         return text == "true"
     number = r"-?\d{1,18}"  # no larger one fits the core's integers
@@ -110,19 +111,19 @@ def parse_value(text: str) -> bool | int | float | str | list[int]:
 
 
 # ---------------------------------------------------------------------------------------------------------
-# At the table.
+# A game at a table.
 
 
 class Session:
     """One game at one table.
 
-    All that it prints comes from the view of the person's seat (a spectator's, if only bots play) and from
-    the names of the actions taken, which are public: it has no hidden card to give away.
+    Everything printed comes from the view of the person's seat (a spectator's if only bots play) and from the names of
+    the actions taken, which are public, so that no hidden card can be given away.
 
     Attributes:
-      tables: a batch of one.
-      bots: [P], None where the person sits.
-      ask: prints a prompt and returns what the person types.
+      tables: a batch of one table.
+      bots: [P] bots by seat, None where the person sits.
+      ask: prints a prompt and returns the person's answer.
       pause: seconds to wait after a bot's turn.
     """
 
@@ -154,7 +155,7 @@ class Session:
         self.show_result()
 
     def play_turn(self, mover: int) -> None:
-        """Lets a bot decide until its turn or the round is over, and tells what it did."""
+        """Lets a bot decide until its turn or the round is over, and prints its decisions."""
         tables, scores, decisions = self.tables, self.tables.scores[0].copy(), []
         while tables.to_play[0] == mover and not tables.done[0] and (tables.scores[0] == scores).all():
             actions = tables.bot_actions(self.bots, tables.seed)
@@ -181,7 +182,7 @@ class Session:
                 self.say(f"{error} (? for help)", "red")
 
     def show_table(self) -> None:
-        """The table as the person sees it."""
+        """Prints the table as the person sees it."""
         text = Text("\n" + self.tables.render(0, self.seat).rstrip("\n"))
         text.highlight_regex(r"(?<![\w-])-?\d+", "cyan")
         text.highlight_regex(r"##", "dim")
@@ -189,24 +190,24 @@ class Session:
         self.console.print(text)
 
     def show_points(self, before: NDArray[np.int32]) -> None:
-        """Everybody's total and what has been added to the totals [P] of before."""
+        """Prints everybody's total and the change since the totals [P] `before`."""
         after = self.tables.scores[0]
         seats = range(self.tables.num_players)
         totals = (f"{self.who(seat)} {after[seat]} ({after[seat] - before[seat]:+})" for seat in seats)
         self.say("points: " + ", ".join(totals), "bold")
 
     def show_result(self) -> None:
-        """Final ranks and scores, the best first."""
+        """Prints final ranks and scores, the best first."""
         tables = self.tables
-        cut = " (it has reached its limit of decisions)" if tables.truncated[0] else ""
-        self.say(f"\nThe game is over{cut}.", "bold")
+        limit = " (it has reached its limit of decisions)" if tables.truncated[0] else ""
+        self.say(f"\nThe game is over{limit}.", "bold")
         width = max(len(self.who(seat)) for seat in range(tables.num_players))
         for seat in np.argsort(tables.ranks[0], kind="stable").tolist():
             line = f"{tables.ranks[0, seat]:3}. {self.who(seat):{width}} {tables.scores[0, seat]:6}"
             self.say(line, "bold green" if seat == self.seat else "")
 
     def who(self, seat: int) -> str:
-        """A seat and its player."""
+        """Name of a seat and its player."""
         bot = self.bots[seat]
         return f"seat {seat} ({bot.name if bot else 'you'})"
 
@@ -219,14 +220,14 @@ class Session:
 
 
 class Parser(argparse.ArgumentParser):
-    """Complains in one line."""
+    """Argument parser that reports mistakes in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
 
 
 def whole(end: int) -> Callable[[str], int]:
-    """A parser of whole numbers from 0 to `end` - 1."""
+    """Parser of whole numbers from 0 to `end` - 1."""
 
     def parse(text: str) -> int:
         if not text.isdecimal() or int(text) >= end:
@@ -237,7 +238,7 @@ def whole(end: int) -> Callable[[str], int]:
 
 
 def seconds(text: str) -> float:
-    """A parser of waiting times."""
+    """Parser of waiting times."""
     with suppress(ValueError):
         if 0 <= float(text) <= 60:
             return float(text)
@@ -245,7 +246,7 @@ def seconds(text: str) -> float:
 
 
 def make_parser() -> Parser:
-    """The options of the command line."""
+    """Parser of the command line."""
     parser = Parser(
         prog="env.play",
         usage="python -m env.play GAME [options]",
@@ -256,7 +257,7 @@ def make_parser() -> Parser:
         "--players",
         type=whole(2**31),
         metavar="N",
-        help="players at the table, you included (default: 2, or what --opponents makes them)",
+        help="players at the table, you included (default: 2, or as many as --opponents names)",
     )
     parser.add_argument(
         "--opponents",
@@ -275,9 +276,9 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--seed",
         type=whole(2**64),
-        help="of the cards and the bots; the same seed and moves give the same game (default: random)",
+        help="seed of the cards and the bots; the same seed and moves give the same game (default: random)",
     )
-    parser.add_argument("--seat", type=whole(2**31), help="where you sit, from 0 (default: 0)")
+    parser.add_argument("--seat", type=whole(2**31), help="your seat, counted from 0 (default: 0)")
     parser.add_argument("--watch", action="store_true", help="let bots play all seats (--opponents names them)")
     parser.add_argument(
         "--pause",
@@ -290,7 +291,7 @@ def make_parser() -> Parser:
 
 
 def make_table(arguments: argparse.Namespace) -> VecEnv:
-    """The table that the command line asks for."""
+    """Table that the command line asks for."""
     named = len(arguments.opponents or []) + (not arguments.watch)
     players = max(2, named) if arguments.players is None else arguments.players
     seed = int.from_bytes(os.urandom(4)) if arguments.seed is None else arguments.seed
@@ -298,7 +299,7 @@ def make_table(arguments: argparse.Namespace) -> VecEnv:
 
 
 def seat_bots(tables: VecEnv, arguments: argparse.Namespace) -> list[Bot | None]:
-    """The bot of each seat [P], None for the person's."""
+    """Bots by seat [P], None for the person's seat."""
     players, seat = tables.num_players, arguments.seat or 0
     if arguments.watch and arguments.seat is not None:
         raise ValueError("--seat is for players, not with --watch")
@@ -312,9 +313,9 @@ def seat_bots(tables: VecEnv, arguments: argparse.Namespace) -> list[Bot | None]
     return bots if arguments.watch else [*bots[:seat], None, *bots[seat:]]
 
 
-def list_bots(tables: VecEnv) -> None:
+def list_bots(game: GameDescription) -> None:
     """Prints every bot with its idea and parameters."""
-    for bot in tables.info.bots:
+    for bot in game.bots:
         print(f"{bot.name}: {bot.idea}")
         for p in bot.parameters:
             print(f"    {p.name}={p.value:g} ({p.low:g} to {p.high:g}): {p.meaning}")
@@ -322,17 +323,17 @@ def list_bots(tables: VecEnv) -> None:
 
 
 def main(argv: Sequence[str] | None = None, ask: Callable[[str], str] = input) -> int:
-    """Runs the command line; `ask` replaces the keyboard."""
+    """Runs the command line; `ask` stands for the keyboard."""
     parser = make_parser()
     arguments = parser.parse_args(argv)
     try:
+        if arguments.list_bots:
+            list_bots(describe(arguments.game))
+            return 0
         tables = make_table(arguments)
         bots = seat_bots(tables, arguments)
     except ValueError as error:
         parser.error(str(error))
-    if arguments.list_bots:
-        list_bots(tables)
-        return 0
     pause = arguments.pause
     if pause is None:
         pause = 1.0 if arguments.watch and sys.stdout.isatty() else 0.0

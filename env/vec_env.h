@@ -1,121 +1,20 @@
 // VecEnv<Game>: B tables in lockstep, results written into buffers that the caller owns.
-//
-// `AnyVecEnv` is the same for every game, so that the bindings, and everything behind them, know none.
 #pragma once
 
-#include <type_traits>
-
-#include "env/bots/bot.h"
-#include "env/game.h"
+#include "env/any_vec_env.h"
+#include "env/saved_state.h"
 #include "native/thread_pool.h"
 
 namespace env {
 
-inline constexpr int kSkip = -1;  // as an action: leave this table as it is; its step pays nothing
-
-// Where a step's results go; B tables, P players, A actions, W numbers in an observation row. Null: not wanted.
-// After a step that ends an episode with automatic reset, `rewards`, `scores`, `ranks`, `done`, `truncated` and
-// `stats` tell of the episode that ended, the rest of the one that begins.
-struct Buffers {
-  int16_t* obs = nullptr;     // [B, W] as the player to move sees it
-  bool* legal = nullptr;      // [B, A]
-  int8_t* to_play = nullptr;  // [B]
-  int8_t* phase = nullptr;    // [B]
-  float* rewards = nullptr;   // [B, P] of this step
-  int32_t* scores = nullptr;  // [B, P]
-  int8_t* ranks = nullptr;    // [B, P]
-  bool* done = nullptr;       // [B]
-  bool* truncated = nullptr;  // [B]
-  int32_t* stats = nullptr;   // [B, S] written when an episode ends
-};
-
-struct GameInfo {
-  std::string name;
-  int version, num_actions, num_phases, min_players, max_players, num_pools, num_card_kinds;
-  ObservationSpec observation;
-  std::vector<std::string> action_names, phase_names, stat_names;
-  std::vector<std::vector<PhaseRule>> phase_table;  // [num_phases][num_actions]
-  std::vector<ActionShape> action_shapes;
-  std::vector<std::vector<int>> symmetric_blocks;
-  std::vector<RuleDoc> rules;
-  std::vector<std::string> presets;
-  std::vector<BotDoc> bots;
-  int state_bytes;
-  bool symmetric;  // slots may be relabelled
-
-  // Of a player.
-  int slots() const {
-    size_t count = 0;
-    for (const auto& block : symmetric_blocks) count += block.size();
-    return static_cast<int>(count);
-  }
-};
-
-template <class Game, class = void>
-struct CanRelabel : std::false_type {};
-template <class Game>
-struct CanRelabel<Game, std::void_t<decltype(&Game::relabel)>> : std::true_type {};
-
-struct Options {
-  int num_envs = 1, num_players = 2, threads = 1;
-  uint64_t seed = 0;
-  bool auto_reset = true, counts = true;
-  std::string preset = "official";
-  RuleList rules;
-};
-
-// What Bot-against-Bot games leave behind, one row per game.
-struct GameRecords {
-  int32_t* scores;  // [N, P]
-  bool* truncated;  // [N]
-  int32_t* stats;   // [N, S]
-};
-
-class AnyVecEnv {
- public:
-  virtual ~AnyVecEnv() = default;
-  virtual const GameInfo& info() const = 0;
-  virtual const Options& options() const = 0;
-  virtual void bind(const Buffers& buffers) = 0;
-  virtual void reset(uint64_t seed, const std::vector<int>& tables, const std::vector<uint64_t>& deals) = 0;
-  virtual void step(const int64_t* actions) = 0;
-  virtual void write_all() = 0;
-  virtual void observe(const int8_t* seats, int16_t* out) = 0;
-  virtual void sample_actions(uint64_t seed, int64_t* out) = 0;
-  virtual void random_steps(uint64_t seed, int64_t count, bool write) = 0;
-  virtual void unseen_counts(const int8_t* seats, int16_t* out) = 0;
-  virtual void determinize(const int8_t* seats, const uint64_t* seeds) = 0;
-  virtual void relabel(const int8_t* to, int64_t rows, int16_t* observations) const = 0;
-  virtual void decision_keys(uint64_t seed, uint64_t* out) const = 0;
-  virtual std::string save(int table) const = 0;
-  virtual void load(int table, const std::string& blob) = 0;
-  virtual void copy_tables(const AnyVecEnv& source, const std::vector<int>& rows) = 0;
-  virtual std::string render(int table, int seat) const = 0;
-  virtual StateFields inspect(int table) const = 0;
-  virtual std::string last_event(int table) const = 0;
-  virtual std::shared_ptr<Bot> bot(const std::string& name, const BotParameters& given) const = 0;
-  virtual void bot_actions(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, int64_t* out) = 0;
-  virtual void playout(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, bool round) = 0;
-  virtual void play(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t bot_seed, uint64_t first_deal, int count,
-                    const GameRecords& records) = 0;
-};
-
 template <class Game>
 class VecEnv final : public AnyVecEnv {
-  static_assert(std::is_trivially_copyable_v<Game>, "a state must be copied as bytes");
-  static_assert(std::has_unique_object_representations_v<Game>, "a state must have no padding");
-  static_assert(Game::kNumActions <= 64, "legal actions are a 64-bit mask");
-
  public:
-  struct Origin {
-    uint64_t seed, deal, episode;
-  };
-
   explicit VecEnv(const Options& options)
       : options_(checked(options)),
         rules_(make_rules<typename Game::Rules>(options.preset, options.rules, options.num_players)),
-        info_(make_info(options_, rules_)),
-        fingerprint_(rules_fingerprint(rules_)),
+        info_(make_info<Game>(rules_, options.num_players, options.counts)),
+        format_(rules_, options.num_players),
         pool_(options.threads),
         tables_(static_cast<size_t>(options.num_envs)),
         masks_(tables_.size()),
@@ -181,12 +80,12 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  // Calls slot s of every player to[row][s] instead, in rows of observations.
+  // Renames slots in rows of observations: slot s of every player becomes to[row][s].
   void relabel(const int8_t* to, int64_t rows, int16_t* observations) const override {
     if constexpr (CanRelabel<Game>::value) {
       const int slots = info_.slots();
       for (int64_t row = 0; row < rows; ++row) {
-        require_names(to + row * slots);
+        require_slot_names(info_, to + row * slots);
         Game::relabel(to + row * slots, options_.num_players, observations + row * info_.observation.width);
       }
     } else {
@@ -194,8 +93,8 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  // Table i becomes a sample, named by seeds[i], of what its seat seats[i] thinks possible: the same seed gives copies
-  // of a table the same sample.
+  // Resamples at table i everything that seat seats[i] cannot know. The seed names the sample: copies of a table that
+  // are given the same seed become equal again.
   void determinize(const int8_t* seats, const uint64_t* seeds) override {
     require_seats(seats);
     each_table([&](int i) {
@@ -205,7 +104,7 @@ class VecEnv final : public AnyVecEnv {
     });
   }
 
-  // Names the moment that each game is in.
+  // Keys that name the moment each game is in.
   void decision_keys(uint64_t seed, uint64_t* out) const override {
     for (int i = 0; i < batch(); ++i) out[i] = make_key({seed, table(i).rng.key, table(i).decisions});
   }
@@ -237,48 +136,21 @@ class VecEnv final : public AnyVecEnv {
     return seal(table(i), origins_[static_cast<size_t>(i)]);
   }
 
-  // A state with its header and checksum.
-  std::string seal(const Game& game, Origin origin = {}) const {
-    Header header = make_header();
-    header.origin = origin;
-    header.checksum = checksum(header, game);
-    std::string blob(sizeof header + sizeof game, '\0');
-    std::memcpy(blob.data(), &header, sizeof header);
-    std::memcpy(blob.data() + sizeof header, &game, sizeof game);
-    return blob;
-  }
+  // The bytes of any state, such as one that a test has changed.
+  std::string seal(const Game& game, const Origin& origin = {}) const { return format_.write(game, origin); }
 
   void load(int i, const std::string& blob) override {
     require_table(i);
-    const Header expected = make_header();
-    Header header;
-    Game game;
-    if (blob.size() != sizeof header + sizeof game) {
-      bad_blob("expected " + std::to_string(sizeof header + sizeof game) + " bytes, got " +
-               std::to_string(blob.size()));
-    }
-    std::memcpy(&header, blob.data(), sizeof header);
-    std::memcpy(&game, blob.data() + sizeof header, sizeof game);
-    if (header.magic != expected.magic)
-      bad_blob("it is not a saved table of " + std::string(Game::kName) + ", version " +
-               std::to_string(Game::kVersion));
-    if (header.players != expected.players)
-      bad_blob("it has " + std::to_string(header.players) + " players, this environment " +
-               std::to_string(expected.players));
-    if (header.rules != expected.rules) bad_blob("it was saved under other rules");
-    if (header.checksum != checksum(header, game)) bad_blob("the checksum does not match");
-    const std::string problem = game.check(rules_, options_.num_players);
-    if (!problem.empty()) bad_blob(problem);
     const auto t = static_cast<size_t>(i);
-    tables_[t] = game;
-    origins_[t] = header.origin;
+    format_.read(blob, tables_[t], origins_[t]);
     write_everything(i);
   }
 
   // Table k becomes a copy of the source's table rows[k].
   void copy_tables(const AnyVecEnv& source, const std::vector<int>& rows) override {
     const auto* other = dynamic_cast<const VecEnv*>(&source);
-    if (!other || other->fingerprint_ != fingerprint_ || other->options_.num_players != options_.num_players) {
+    if (!other || other->format_.fingerprint() != format_.fingerprint() ||
+        other->options_.num_players != options_.num_players) {
       throw std::invalid_argument("copy: the source must be the same game with the same rules and number of players");
     }
     if (other == this) throw std::invalid_argument("copy: the source must be another environment");
@@ -312,7 +184,7 @@ class VecEnv final : public AnyVecEnv {
     return make_bot<Game>(name, given, options_.num_players);
   }
 
-  // For each table whose player to move has a bot: its action. Null seats and finished tables get kSkip.
+  // Actions of the bots in the seats to move; kSkip where a seat has no bot or the game is over.
   void bot_actions(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, int64_t* out) override {
     require_bots(seats);
     each_table([&](int i) {
@@ -321,7 +193,7 @@ class VecEnv final : public AnyVecEnv {
     });
   }
 
-  // Bots finish every game, or, with `round`, play until the standing changes next.
+  // Lets bots finish every game or, with `round`, play on until the scores change.
   void playout(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, bool round) override {
     require_all_bots(seats);
     if (options_.auto_reset) throw std::invalid_argument("playout: make the environment with auto_reset=False");
@@ -358,15 +230,9 @@ class VecEnv final : public AnyVecEnv {
   }
 
  private:
-  struct Header {
-    uint64_t magic, rules, players;
-    Origin origin;
-    uint64_t checksum;
-  };
-
   int batch() const { return options_.num_envs; }
 
-  // visit(i) for every table, by all threads; a part is large enough to be worth waking one.
+  // Calls visit(i) for every table on all threads; parts are large enough to be worth waking a thread.
   template <class Visit>
   void each_table(Visit&& visit) {
     pool_.split(batch(), 256, [&visit](int64_t begin, int64_t end) {
@@ -375,52 +241,15 @@ class VecEnv final : public AnyVecEnv {
   }
 
   static const Options& checked(const Options& o) {
-    const auto require = [](const char* name, int value, int low, int high, const std::string& reason = "") {
+    const auto require = [](const char* name, int value, int low, int high) {
       if (value >= low && value <= high) return;
       throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(low) + " to " +
-                                  std::to_string(high) + ", got " + std::to_string(value) + reason);
+                                  std::to_string(high) + ", got " + std::to_string(value));
     };
     require("num_envs", o.num_envs, 1, 1 << 24);
-    require("num_players", o.num_players, Game::kMinPlayers, Game::kMaxPlayers,
-            std::string(" (") + Game::kWhyPlayers + ")");
+    require_players<Game>(o.num_players);
     require("threads", o.threads, 1, 1024);
     return o;
-  }
-
-  static GameInfo make_info(const Options& o, const typename Game::Rules& rules) {
-    GameInfo info{Game::kName,
-                  Game::kVersion,
-                  Game::kNumActions,
-                  Game::kNumPhases,
-                  Game::kMinPlayers,
-                  Game::kMaxPlayers,
-                  Game::kPools,
-                  Game::kCardKinds,
-                  Game::observation(o.num_players, o.counts),
-                  {},
-                  {},
-                  Game::stat_names(o.num_players),
-                  {},
-                  {},
-                  Game::symmetric_blocks(),
-                  describe_rules(rules),
-                  {},
-                  Game::Bots::list(),
-                  static_cast<int>(sizeof(Game)),
-                  CanRelabel<Game>::value};
-    for (const auto& preset : Game::Rules::presets()) info.presets.push_back(preset.first);
-    for (int a = 0; a < Game::kNumActions; ++a) {
-      info.action_names.push_back(Game::action_name(a));
-      info.action_shapes.push_back(Game::action_shape(o.num_players, a));
-    }
-    for (int p = 0; p < Game::kNumPhases; ++p) {
-      info.phase_names.push_back(Game::phase_name(p));
-      info.phase_table.emplace_back();
-      for (int a = 0; a < Game::kNumActions; ++a) {
-        info.phase_table.back().push_back(Game::phase_rule(o.num_players, p, a));
-      }
-    }
-    return info;
   }
 
   void start(size_t i) {
@@ -486,7 +315,7 @@ class VecEnv final : public AnyVecEnv {
     table(i).stats(buffers_.stats + static_cast<int64_t>(i) * static_cast<int64_t>(info_.stat_names.size()));
   }
 
-  // What the player to move faces.
+  // Writes the situation of the player to move.
   void write_view(int i) {
     const Game& game = table(i);
     const uint64_t mask = game.legal(rules_);
@@ -494,6 +323,7 @@ class VecEnv final : public AnyVecEnv {
     if (buffers_.legal) {
       native::spread_bits(mask, buffers_.legal + static_cast<int64_t>(i) * Game::kNumActions, Game::kNumActions);
     }
+    if (buffers_.legal_bits) buffers_.legal_bits[i] = mask;
     if (buffers_.to_play) buffers_.to_play[i] = static_cast<int8_t>(game.to_play());
     if (buffers_.phase) buffers_.phase[i] = static_cast<int8_t>(game.phase());
     if (buffers_.obs) {
@@ -502,7 +332,7 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  // Randomness of whoever acts at a table: a function of the moment in the game, not of the batch.
+  // Random stream of a player who acts at a table: a function of the moment in the game, not of the batch.
   static Rng own_stream(uint64_t seed, const Game& game) {
     return {game.rng.key ^ mix(seed + kGamma), uint64_t{game.decisions} << 16};
   }
@@ -543,26 +373,6 @@ class VecEnv final : public AnyVecEnv {
     throw std::out_of_range("table " + std::to_string(i) + ": seat " + std::to_string(seat) + ", expected 0 to " +
                             std::to_string(options_.num_players - 1));
   }
-  // New names of a player's slots: each once, and blocks stay together.
-  void require_names(const int8_t* to) const {
-    const int slots = info_.slots();
-    std::vector<int> block_of(static_cast<size_t>(slots), -1), taken(static_cast<size_t>(slots), 0);
-    for (size_t b = 0; b < info_.symmetric_blocks.size(); ++b) {
-      for (const int slot : info_.symmetric_blocks[b]) block_of[static_cast<size_t>(slot)] = static_cast<int>(b);
-    }
-    for (const auto& block : info_.symmetric_blocks) {
-      for (const int slot : block) {
-        const int name = to[slot];
-        const bool good = name >= 0 && name < slots && !taken[static_cast<size_t>(name)]++ &&
-                          block_of[static_cast<size_t>(name)] == block_of[static_cast<size_t>(to[block[0]])];
-        if (!good) {
-          throw std::invalid_argument("to: expected each of 0 to " + std::to_string(slots - 1) +
-                                      " once, the slots of a block in one block, got " + std::to_string(name) +
-                                      " for slot " + std::to_string(slot));
-        }
-      }
-    }
-  }
   void require_seats(const int8_t* seats) const {
     for (int i = 0; i < batch(); ++i) require_seat(i, seats[i]);
   }
@@ -579,41 +389,14 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  // ---- saved states ------------------------------------------------------------------------------------
-  [[noreturn]] static void bad_blob(const std::string& reason) {
-    throw std::invalid_argument("saved state refused: " + reason);
-  }
-
-  Header make_header() const {
-    uint64_t magic = make_key({Game::kVersion, sizeof(Game)});
-    for (const char* c = Game::kName; *c; ++c) magic = make_key({magic, static_cast<uint64_t>(*c)});
-    return {magic, fingerprint_, static_cast<uint64_t>(options_.num_players), {}, 0};
-  }
-
-  static uint64_t checksum(Header header, const Game& game) {
-    header.checksum = 0;
-    uint64_t hash = 0;
-    const auto fold = [&hash](const void* data, size_t size) {
-      const auto* bytes = static_cast<const unsigned char*>(data);
-      for (size_t at = 0; at < size; at += 8) {
-        uint64_t word = 0;
-        std::memcpy(&word, bytes + at, std::min<size_t>(8, size - at));
-        hash = mix(hash + kGamma * (word + 1));
-      }
-    };
-    fold(&header, sizeof header);
-    fold(&game, sizeof game);
-    return hash;
-  }
-
   const Options options_;
   const typename Game::Rules rules_;
   const GameInfo info_;
-  const uint64_t fingerprint_;
+  const SavedState<Game> format_;
   native::ThreadPool pool_;
   std::vector<Game> tables_;
   std::vector<uint64_t> masks_;  // legal actions of every table
-  std::vector<uint8_t> stale_;   // the standing in the buffers is that of the episode before
+  std::vector<uint8_t> stale_;   // the scores and ranks in the buffers are those of the episode before
   std::vector<Origin> origins_;
   Buffers buffers_;
 };

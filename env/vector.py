@@ -1,10 +1,8 @@
-"""The vectorised environment's Python face: names, shapes and defaults around the C++ core."""
+"""Vectorised tables: names, shapes and defaults around the C++ core."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,23 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from env import _native
+from env.description import Rules as Rules
+from env.description import describe, split_rules
 
 SKIP: int = _native.SKIP
 """As an action: leave this table as it is."""
 
-Rules = str | Mapping[str, Any]
-
-# Work per call into the core, which does not hear Ctrl-C: a second or less.
+# Limits of one call into the core, which does not notice Ctrl-C: a second or less.
 _INTERRUPTIBLE = 1 << 22  # decisions
 _GAMES_AT_ONCE = 1 << 14
-
-DEFAULT_BOT = "greedy"
-"""The default opponent in games that have a bot of this name; in others it is their first."""
-
-
-def games() -> list[str]:
-    """Names of the games that `make` knows."""
-    return _native.games()
 
 
 def make(
@@ -49,13 +39,13 @@ def make(
       game: one of `games()`.
       num_envs: tables in the batch, B.
       num_players: players at each table, P.
-      rules: a preset's name, or a mapping of options with the key "preset" for where to start.
-      seed: with the table's index and its episode number it names a deal, whatever the batch size.
+      rules: a preset's name, or a mapping of options with the key "preset" for the preset that they change.
+      seed: names the deals, together with a table's index and its episode number; the batch size has no influence.
       threads: threads that share the batch.
       auto_reset: start a new episode in the step that ends one. Otherwise a finished table accepts only
         `SKIP` until `reset`.
       counts: include the tokens that count unseen cards in observations.
-      buffers: arrays of the caller's to write to (see `VecEnv`); those not given are allocated.
+      buffers: the caller's arrays to write to, by name (see `VecEnv`); those not given are allocated.
     """
     return VecEnv(game, num_envs, num_players, rules, seed, threads, auto_reset, counts, buffers or {})
 
@@ -66,8 +56,8 @@ class Records:
 
     Attributes:
       scores: [N, P] final totals by seat.
-      truncated: [N].
-      stats: name -> [N] numbers the game reports of an episode.
+      truncated: [N] whether the game was cut off by `max_decisions`.
+      stats: name -> [N] statistics that the game reports of an episode.
     """
 
     scores: NDArray[np.int32]
@@ -84,8 +74,13 @@ class Bot:
         self.seed = seed
         self._calls = 0
 
-    def act(self, obs: NDArray[np.int16], legal: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Actions [N] for observation rows [N, W] and legal masks [N, A]; `SKIP` where nothing is legal."""
+    def act(self, obs: NDArray[np.int16], legal: NDArray[np.bool_] | NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Actions [N] for observation rows [N, W]; `SKIP` where nothing is legal.
+
+        Args:
+          obs: [N, W] int16.
+          legal: masks, [N, A] bool or packed as [N] uint64 (bit a = action a).
+        """
         out = np.empty(len(obs), np.int64)
         self.native.act(obs, legal, out, self.seed, self._calls)
         self._calls += 1
@@ -118,38 +113,27 @@ def _require_seed(seed: int) -> int:
     return seed
 
 
-def _rule_value(name: str, value: Any) -> bool | int | float | str | list[int]:
-    """A rule's value as the core takes it; lists may be any sequence of integers."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool | float | str) or (isinstance(value, int) and abs(value) < 2**63):
-        return value
-    if isinstance(value, np.ndarray | Sequence):
-        with suppress(TypeError):
-            whole = [operator.index(item) for item in value]
-            if all(abs(item) < 2**63 for item in whole):
-                return whole
-    raise ValueError(f"rule {name!r}: expected a number, a word, true or false, or a list of integers, got {value!r}")
-
-
 class VecEnv:
     """B tables of one game in lockstep, results in arrays that are written in place at each step.
 
-    Attributes (all of them the caller's to own, through `buffers`):
+    Attributes (each can be an array of the caller's, through `buffers`):
       obs: [B, W] int16, what the player to move sees; `groups` says what is where.
       legal: [B, A] bool, actions open to the player to move; all False when the game is over.
+      legal_bits: [B] uint64, the same mask packed: bit a is action a.
       to_play: [B] int8, seat to move (once the game is over: the last one that moved).
       phase: [B] int8, kind of decision, an index of `phase_names`.
       rewards: [B, P] float32, of the last step.
       scores: [B, P] int32, match totals.
       ranks: [B, P] int8, 1 = best, ties share the better rank.
-      done, truncated: [B] bool, the episode ended with the last step; by its cap on decisions.
+      done, truncated: [B] bool, whether the last step ended the episode, and whether `max_decisions` did.
       stats: [B, S] int32, columns named by `stat_names`; written when an episode ends.
-    With `auto_reset`, rewards to stats tell of the episode that ended and the rest of the one that begins.
+    With `auto_reset`, rewards to stats describe the episode that ended, the others the one that begins. `info` is the
+    game's `GameDescription`.
     """
 
     obs: NDArray[np.int16]
     legal: NDArray[np.bool_]
+    legal_bits: NDArray[np.uint64]
     to_play: NDArray[np.int8]
     phase: NDArray[np.int8]
     rewards: NDArray[np.float32]
@@ -171,22 +155,20 @@ class VecEnv:
         counts: bool,
         buffers: Mapping[str, NDArray[Any]],
     ) -> None:
-        options = {"preset": rules} if isinstance(rules, str) else dict(rules)
-        preset = options.pop("preset", "official")
+        preset, options = split_rules(rules)
         _require_seed(seed)
         self._native = _native.Env(
             game,
             num_envs=num_envs,
             num_players=num_players,
             preset=preset,
-            rules=[(name, _rule_value(name, value)) for name, value in options.items()],
+            rules=options,
             seed=seed,
             threads=threads,
             auto_reset=auto_reset,
             counts=counts,
         )
-        info = self._native.info
-        self.info = info
+        self.info = info = describe(game, num_players, rules, counts=counts)
         self.game = game
         self.num_envs = num_envs
         self.num_players = num_players
@@ -200,12 +182,13 @@ class VecEnv:
         self.action_names = info.action_names
         self.phase_names = info.phase_names
         self.stat_names = info.stat_names
-        self.rules: dict[str, Any] = {rule.name: rule.value for rule in info.rules}
+        self.rules: dict[str, Any] = info.rule_values
 
         B, P = num_envs, num_players
         wanted: dict[str, NDArray[Any]] = {
             "obs": np.zeros((B, self.width), np.int16),
             "legal": np.zeros((B, self.num_actions), np.bool_),
+            "legal_bits": np.zeros(B, np.uint64),
             "to_play": np.zeros(B, np.int8),
             "phase": np.zeros(B, np.int8),
             "rewards": np.zeros((B, P), np.float32),
@@ -230,10 +213,10 @@ class VecEnv:
         """Starts new episodes at all tables, or at `tables`.
 
         Args:
-          seed: of these tables, until they are reset again; by default the environment's, so that a plain `reset()`
-            deals the same games again.
-          deals: which deal each of the tables plays, by default its own index. Tables with the same seed and
-            deal get the same cards.
+          seed: seed of these tables until they are reset again; by default the environment's, so that a plain
+            `reset()` deals the same games again.
+          deals: number of the deal of each table, by default its own index. Tables with the same seed and deal get
+            the same cards.
           tables: indices of the tables to reset.
         """
         chosen = range(self.num_envs) if tables is None else tables
@@ -251,22 +234,22 @@ class VecEnv:
         self._native.step(actions if isinstance(actions, np.ndarray) else np.asarray(actions))
 
     def observe(self, seat: int | NDArray[np.int8], out: NDArray[np.int16] | None = None) -> NDArray[np.int16]:
-        """What a seat sees at every table (or the seat seats[i] at table i), [B, W]."""
+        """Observations [B, W] of one seat at every table, or of seat[i] at table i."""
         out = np.empty((self.num_envs, self.width), np.int16) if out is None else out
         self._native.observe(self._seats(seat), out)
         return out
 
     def unseen_counts(self, seat: int | NDArray[np.int8]) -> NDArray[np.int16]:
-        """Exact belief of a seat, [B, pools, kinds]: the game's page says what each pool is."""
+        """Exact belief of a seat, [B, pools, kinds]; the game's page explains the pools."""
         out = np.empty((self.num_envs, self.info.num_pools, self.info.num_card_kinds), np.int16)
         self._native.unseen_counts(self._seats(seat), out)
         return out
 
     def determinize(self, seat: int | NDArray[np.int8], seed: int | NDArray[np.uint64]) -> None:
-        """Resamples, at every table, all that the seat cannot know (the future included).
+        """Resamples, at every table, everything that a seat cannot know, including the future.
 
         Args:
-          seat: one for all tables, or [B].
+          seat: one seat for all tables, or [B] seats.
           seed: one number, from which every table gets a sample of its own, or [B] numbers: tables in the same
             state with the same number get the same sample.
         """
@@ -275,10 +258,10 @@ class VecEnv:
         self._native.determinize(self._seats(seat), seed)
 
     def relabel(self, rows: NDArray[np.int16], to: NDArray[np.int8]) -> NDArray[np.int16]:
-        """Observations as they would be if slots had other names, for games that do not care (`info.symmetric`).
+        """Observations as if slots had other names, for games in which their order has no meaning (`info.symmetric`).
 
         Args:
-          rows: [N, W].
+          rows: [N, W] observations.
           to: [N, slots of a player] new name of each slot, the same for all players; blocks stay together.
         """
         out = np.array(rows, order="C")
@@ -286,7 +269,7 @@ class VecEnv:
         return out
 
     def decision_keys(self, seed: int = 0) -> NDArray[np.uint64]:
-        """Numbers that name the moment each game is in, [B]: keys for the randomness of whoever acts there."""
+        """Keys [B] that name the moment each game is in, for the randomness of an agent that acts there."""
         out = np.empty(self.num_envs, np.uint64)
         self._native.decision_keys(_require_seed(seed), out)
         return out
@@ -298,13 +281,13 @@ class VecEnv:
         return out
 
     def random_steps(self, count: int, seed: int = 0, *, write: bool = True) -> None:
-        """Plays `count` random steps at every table inside the core; buffers are written at each, or once."""
-        at_once = max(1, _INTERRUPTIBLE // self.num_envs)  # so that Ctrl-C is heard
+        """Plays `count` random steps at every table inside the core; writes buffers at each step, or at the end."""
+        at_once = max(1, _INTERRUPTIBLE // self.num_envs)
         for done in range(0, count, at_once):
             self._native.random_steps(seed, min(at_once, count - done), write)
 
     def save(self, table: int) -> bytes:
-        """The complete state of one table."""
+        """Complete state of one table as bytes."""
         return self._native.save(table)
 
     def load(self, table: int, blob: bytes) -> None:
@@ -312,23 +295,23 @@ class VecEnv:
         self._native.load(table, blob)
 
     def copy_from(self, source: VecEnv, rows: Sequence[int] | NDArray[np.int64]) -> None:
-        """Table k becomes a copy of the source's table rows[k]."""
+        """Makes table k a copy of the source's table rows[k]."""
         self._native.copy_tables(source._native, [int(row) for row in rows])
 
     def render(self, table: int = 0, seat: int | None = None) -> str:
-        """A table as text, as a seat sees it; by default as a spectator does."""
+        """Text of a table as a seat sees it; by default as a spectator does."""
         return self._native.render(table, -1 if seat is None else seat)
 
     def last_event(self, table: int = 0) -> str:
-        """What the last decision of the round was, in words, as everybody saw it; "" before the first."""
+        """The round's last decision in words, as everybody saw it; "" before the first."""
         return self._native.last_event(table)
 
     def inspect(self, table: int = 0) -> dict[str, list[int]]:
-        """Everything about a table, hidden cards included: for tests and debugging, never for players."""
+        """All of a table, hidden cards included: for tests and debugging, never for players."""
         return dict(self._native.inspect(table))
 
     def bot(self, name: str, *, seed: int = 0, **parameters: float) -> Bot:
-        """A hand-written player: `bot("threshold", t=2)` or `bot("threshold(t=2)")`; see `bots`."""
+        """A hand-written player, such as `bot("threshold", t=2)` or `bot("threshold(t=2)")`; `bots` lists them."""
         base, written = parse_bot(name)
         settings = {**written, **parameters}
         native = self._native.bot(base, list(settings.items()))
@@ -337,18 +320,18 @@ class VecEnv:
 
     @property
     def bots(self) -> dict[str, str]:
-        """Name -> idea of every hand-written player of this game."""
+        """Names and ideas of the game's hand-written players."""
         return {doc.name: doc.idea for doc in self.info.bots}
 
     @property
     def default_bot(self) -> str:
-        """Who plays where no bot is named."""
-        return DEFAULT_BOT if DEFAULT_BOT in self.bots else next(iter(self.bots))
+        """Name of the bot that plays where none is named."""
+        return self.info.default_bot
 
     def bot_actions(
         self, bots: Sequence[Bot | None], seed: int = 0, out: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """The action of the bot in the seat to move, [B]; `SKIP` where that seat has none.
+        """Actions [B] of the bots in the seats to move; `SKIP` where that seat has none.
 
         A bot's randomness depends on the seed and the moment in the game, not on the batch.
         """
@@ -357,7 +340,7 @@ class VecEnv:
         return out
 
     def playout(self, bots: Sequence[Bot], seed: int = 0, *, until: str = "end") -> None:
-        """Bots finish the game at every table (until="end"), or play to the end of the round ("round")."""
+        """Lets bots finish the game at every table (until="end"), or play to the end of the round ("round")."""
         if until not in ("end", "round"):
             raise ValueError(f"until: expected end or round, got {until!r}")
         self._native.playout([bot.native for bot in bots], seed, until == "round")
@@ -367,9 +350,9 @@ class VecEnv:
 
         Args:
           bots: the player of each seat.
-          num_games: N.
+          num_games: number of games, N.
           first_deal: number of the first deal; the same number gives the same cards.
-          seed: of the bots' own randomness.
+          seed: seed of the bots' own randomness.
         """
         scores = np.zeros((num_games, self.num_players), np.int32)
         truncated = np.zeros(num_games, np.bool_)

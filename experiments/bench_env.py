@@ -1,12 +1,12 @@
-"""How many decisions per second the environment makes, beside the slow Python rules on the same deals.
+"""Decisions per second of the environment, beside the slow Python rules on the same deals.
 
     python experiments/bench_env.py --json experiments/results/bench_env.json
 
-prints a table: decisions per second (median and best of several repetitions) on one core and on all of them,
-for random legal play inside the core without and with results written at every decision, and for the same
-play driven from Python at several batch sizes. Every row is beside tests/oracle/<game>.py, which plays the
-same deals in the same run: the repetitions of all rows take turns, so that a busy machine slows all alike.
---json writes the same numbers as one flat object.
+prints a table: decisions per second (median and best of several repetitions) on one core and on all cores, for random
+legal play inside the core without and with results written at every decision, and for the same play driven from Python
+at several batch sizes. The yardstick of every row is tests/oracle/<game>.py, which plays the same deals in the same
+run: the repetitions of all rows take turns, so that a busy machine slows all of them alike. --json writes the same
+numbers as one flat object.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ REPETITIONS = 5
 CORE_BATCH = 256  # for play inside the core, where anything from 16 to 4096 is about as fast
 PYTHON_BATCHES = (1, 64, 1024, 8192)
 
-Play = Callable[[], int]  # plays some decisions and says how many
+Play = Callable[[], int]  # plays some decisions and returns how many
 
 
 def inside_core(tables: env.VecEnv, *, write: bool) -> Play:
-    """Random play without Python, with results written at each decision or hardly ever."""
+    """Random play inside the core, with results written at every decision or only at the end."""
     count = 256
 
     def play() -> int:
@@ -63,7 +63,7 @@ def from_python(tables: env.VecEnv) -> Play:
 
 
 def oracle_play(game: str, num_players: int, seed: int, *, write: bool) -> Play | None:
-    """Random play of the Python rules, deal after deal; None if the game has no such rules."""
+    """Random play of the Python oracle, deal after deal; None if the game has no oracle."""
     if not (ROOT / "tests" / "oracle" / f"{game}.py").exists():
         return None
     if str(ROOT) not in sys.path:
@@ -115,11 +115,11 @@ def bench(game: str, num_players: int, seed: int, seconds: float) -> tuple[dict[
     for _ in range(REPETITIONS):
         for name, play in plays.items():
             rates[name].append(rate(play, seconds / REPETITIONS))
-    return rates, env.make(game, 1, num_players).info.state_bytes
+    return rates, env.describe(game, num_players).state_bytes
 
 
 def print_table(rates: dict[str, list[float]]) -> None:
-    """One line for each kind of play; the yardstick is the Python rules that do the same on one core."""
+    """Print one line for each kind of play; the yardstick is the oracle that does the same on one core."""
 
     def cells(name: str, yardstick: str) -> str:
         if name not in rates:
@@ -144,7 +144,7 @@ def print_table(rates: dict[str, list[float]]) -> None:
 
 
 def cpu_model() -> str:
-    """The processor's name."""
+    """Name of the processor."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -152,13 +152,13 @@ def cpu_model() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures, prints and writes."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--game", default="skyjo", choices=env.games(), help="default: skyjo")
     parser.add_argument("--players", type=int, default=2, help="players at each table (default: 2)")
     parser.add_argument("--all-players", action="store_true", help="also 4 and 8, where the game allows")
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each number (default: 2)")
-    parser.add_argument("--seed", type=int, default=0, help="of the deals and of the play (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the deals and of the play (default: 0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there")
     args = parser.parse_args(argv)
 
@@ -175,7 +175,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{report['cpu']}, {report['cores']} cores, load {report['load']}, Python {report['python']}")
     print(report["command"])
 
-    most = env.make(args.game, 1, args.players).info.max_players
+    most = env.describe(args.game, args.players).max_players
     others = [p for p in (4, 8) if args.all_players and p != args.players and p <= most]
     for num_players in (args.players, *others):
         rates, state_bytes = bench(args.game, num_players, args.seed, args.seconds)

@@ -1,4 +1,4 @@
-// Arrays that Python hands to the extension modules: checked once, at the boundary, with errors that say it all.
+// Checks of arrays that come from Python: type, shape and layout, once, at the boundary.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -40,7 +40,7 @@ inline std::string describe(const Shape& shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-// The array's data, if it has the type and shape and lies in one piece; else an error that names all of it.
+// Pointer to an array's data. Throws unless the array is contiguous and has the type and shape; the error names them.
 template <class T, class A>
 auto* data_of(const A& array, const char* name, const Shape& shape) {
   Shape got;

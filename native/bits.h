@@ -1,4 +1,4 @@
-// Masks of up to 64 actions.
+// Masks of up to 64 actions: bit a is action a.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace native {
 
-// The n-th (from 0) set bit of a mask with more than n bits.
+// Index of the n-th (from 0) set bit; the mask must have more than n of them.
 inline int nth_bit(uint64_t mask, uint32_t n) {
 #ifdef __BMI2__
   return __builtin_ctzll(_pdep_u64(uint64_t{1} << n, mask));
@@ -20,11 +20,12 @@ inline int nth_bit(uint64_t mask, uint32_t n) {
 #endif
 }
 
+// Index of a set bit, drawn uniformly.
 inline int random_bit(uint64_t mask, Rng& rng) {
   return nth_bit(mask, rng.below(static_cast<uint32_t>(__builtin_popcountll(mask))));
 }
 
-// Spells out the lowest `count` bits as bools.
+// Writes the lowest `count` bits as bools.
 inline void spread_bits(uint64_t mask, bool* out, int count) {
   int i = 0;
 #ifdef __BMI2__

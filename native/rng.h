@@ -1,5 +1,5 @@
-// Counter-based randomness: the n-th number of a stream is a pure function of (key, n), so a game is the same
-// game on every machine, for every batch size and thread count.
+// Counter-based randomness: the n-th number of a stream is a pure function of (key, n), so that a game is the same on
+// every machine, for every batch size and thread count.
 //
 // The generator is SplitMix64 (Steele, Lea, Flood 2014) addressed by counter.
 #pragma once
@@ -31,7 +31,7 @@ struct Rng {
   static constexpr uint64_t at(uint64_t key, uint64_t counter) { return mix(key + kGamma * (counter + 1)); }
   uint64_t next() { return at(key, counter++); }
 
-  // Uniform on 0..n-1 (the bias, below n / 2^64, is out of any test's reach).
+  // Uniform on 0..n-1 (the bias, below n / 2^64, is too small to be measured).
   uint32_t below(uint32_t n) { return static_cast<uint32_t>((static_cast<unsigned __int128>(next()) * n) >> 64); }
   // Uniform on [0, 1).
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }

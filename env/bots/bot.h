@@ -1,10 +1,10 @@
-// Hand-written players. A bot is handed an observation row (counts included) and the legal actions, never a
-// state: it cannot peek. It keeps nothing between calls, so one bot serves any number of tables and threads.
+// Hand-written players. A bot gets an observation row (counts included) and the legal actions, never a state, so that
+// it cannot see hidden cards. It keeps nothing between calls, so one bot serves any number of tables and threads.
 //
 // A game's `Bots` provides
 //   static std::vector<BotDoc> list()
 //   static std::unique_ptr<Bot> make(const std::string& name, const BotParameters& given, int players)
-// which BotList does for bots with a `static BotDoc doc()` and a constructor from (players, values of the parameters).
+// BotList provides both for bots with a `static BotDoc doc()` and a constructor from (players, parameter values).
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class Bot {
  public:
   virtual ~Bot() = default;
 
-  // With probability epsilon a random legal action, else the bot's own choice.
+  // Chooses a random legal action with probability epsilon, else acts as the bot does.
   int choose(const int16_t* row, uint64_t legal, Rng& rng) const {
     if (epsilon_ > 0 && rng.uniform() < epsilon_) return random_bit(legal, rng);
     return act(row, legal, rng);
@@ -43,12 +43,12 @@ struct BotParameter {
 
 struct BotDoc {
   std::string name, idea;
-  std::vector<BotParameter> parameters;  // its own; every bot also has epsilon
+  std::vector<BotParameter> parameters;  // besides epsilon, which every bot has
 };
 
 using BotParameters = std::vector<std::pair<std::string, double>>;
 
-// The values of a bot's parameters, in the order of its BotDoc; refuses names and values that are not its own.
+// Values of a bot's parameters in the order of its BotDoc; refuses unknown names and values out of range.
 inline std::vector<double> bot_values(const BotDoc& doc, const BotParameters& given) {
   std::vector<double> values;
   for (const BotParameter& parameter : doc.parameters) values.push_back(parameter.value);
@@ -70,7 +70,7 @@ inline std::vector<double> bot_values(const BotDoc& doc, const BotParameters& gi
   return values;
 }
 
-// The floor of every comparison.
+// Uniformly random player: the lower end of every comparison.
 class RandomBot : public Bot {
  public:
   static BotDoc doc() { return {"random", "plays uniformly over the legal actions", {}}; }

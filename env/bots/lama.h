@@ -1,5 +1,5 @@
-// Hand-written L.A.M.A. players: the three strategies of P. Romero Marimon, The L.A.M.A. card game (2022), and the
-// random one. All that they know is an observation row (fields and codes: docs/games/lama.md).
+// Hand-written L.A.M.A. players: the three strategies of P. Romero Marimon, The L.A.M.A. card game (2022), and a random
+// player. They know nothing but an observation row (fields and codes: docs/games/lama.md).
 #pragma once
 
 #include "env/bots/bot.h"
@@ -7,15 +7,15 @@
 
 namespace env {
 
-// The fields of a row that the strategies look at.
+// Fields of a row that the strategies read.
 class LamaView {
  public:
   LamaView(const int16_t* row, int players) : row_(row), players_(players) {}
 
   int top() const { return row_[LamaLayout::pile(players_)]; }
-  int points() const { return row_[LamaLayout::decision(players_) + 1]; }  // of the own hand, as scored
+  int points() const { return row_[LamaLayout::decision(players_) + 1]; }  // in hand, as the rules score them
 
-  // Different cards in the own hand.
+  // Kinds of cards in the player's own hand.
   int distinct() const {
     int kinds = 0;
     for (int kind = 0; kind < LamaRules::kKinds; ++kind) kinds += row_[3 * kind + 2] > 0;
@@ -34,7 +34,7 @@ class LamaView {
   int players_;
 };
 
-// Plays whenever possible; what it does otherwise, its heirs say.
+// Plays a card whenever possible; derived classes say whether it draws or folds otherwise.
 class LamaStrategy : public Bot {
  protected:
   LamaStrategy(int players, bool equal_first) : players_(players), equal_first_(equal_first) {}
@@ -67,8 +67,8 @@ class LamaStrategy2 : public LamaStrategy {
   LamaStrategy2(int players, const std::vector<double>&) : LamaStrategy(players, false) {}
 };
 
-// Goes on while f(x, y, z) = g(x) + (y - C) + D z is positive, with g(1) = -A and g(x) = B x for more than one: x
-// different cards and y points in hand, z cards in the smallest hand of all.
+// Draws while f(x, y, z) = g(x) + (y - C) + D z is positive, with g(1) = -A and g(x) = B x for x > 1, and folds
+// otherwise: x is the number of kinds and y the points in hand, z the number of cards in the smallest hand of all.
 class LamaStrategy3 : public LamaStrategy {
  public:
   static BotDoc doc() {

@@ -1,5 +1,5 @@
 // Hand-written Skip-Bo players: those of the paper on Hierarchical Positional Value Play (HPVP), in all readings of its
-// wording, and one that plans for its stock and saves wild cards. All that they know is an observation row (fields and
+// wording, and one that plans for its stock and saves wild cards. They know nothing but an observation row (fields and
 // codes: docs/games/skipbo.md).
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace env {
 
-// The fields of a row that bots look at, and the legal actions by source and target.
+// Fields of a row that the bots read, and the legal actions by source and target.
 class SkipboView {
  public:
   using Layout = SkipboLayout;
@@ -30,7 +30,7 @@ class SkipboView {
   bool can_discard(int place) const { return legal_ >> discard(place, 0) & 1; }
   uint64_t plays() const { return legal_ & ((uint64_t{1} << Skipbo::kDiscard) - 1); }
 
-  // The highest building pile that takes the card of a source, the leftmost of equals, or kNone.
+  // Highest building pile that takes the card of a source (the leftmost of equally high ones), or kNone.
   int highest_pile(int source) const {
     int best = kNone;
     for (int pile = 0; pile < kPiles; ++pile) {
@@ -44,7 +44,7 @@ class SkipboView {
   uint64_t legal_;
 };
 
-// Plays as its heirs want, else discards as they want; passes if it must.
+// Plays and discards as derived classes choose; passes if there is nothing else to do.
 class SkipboPlanner : public Bot {
  protected:
   static constexpr int kNone = SkipboView::kNone;
@@ -57,14 +57,15 @@ class SkipboPlanner : public Bot {
     const SkipboView view(row, legal);
     const int action = play(view);
     if (action != kNone) return action;
-    return view.can_discard(0) ? discard(view, rng) : __builtin_ctzll(legal);  // with an empty hand one has to play
+    return view.can_discard(0) ? discard(view, rng) : __builtin_ctzll(legal);  // with an empty hand it must play
   }
 };
 
 // ---- HPVP ----------------------------------------------------------------------------------------------
-// 1. The stock card, onto the highest pile that takes it. 2. A hand card: onto the highest pile that takes one, a number
-// rather than a wild card. 3. The first discard pile whose top can be played, onto the highest pile. 4. Discards the
-// highest number (a wild card only if there is nothing else); where to is open to readings.
+// 1. Plays the stock card onto the highest pile that takes it. 2. Plays a hand card onto the highest pile that takes
+// one, a number rather than a wild card. 3. Plays the top of the first discard pile that can be played, onto the
+// highest pile. 4. Discards the highest number (a wild card only if there is nothing else). The paper leaves open onto
+// which pile.
 class SkipboHpvp : public SkipboPlanner {
  protected:
   enum Reading { kLowestTop, kHighestTop, kFirstPile };
@@ -80,8 +81,8 @@ class SkipboHpvp : public SkipboPlanner {
     return kNone;
   }
 
-  // Piles that are not empty are higher than those that are, so the first two wishes are one; and of piles of one height
-  // every card goes onto the leftmost.
+  // Non-empty piles are higher than empty ones, so that the paper's first two preferences for hand cards are one; among
+  // piles of equal height every card goes onto the leftmost.
   static int play_hand(const SkipboView& view) {
     int best = kNone, best_pile = kNone;
     for (int place = 0; place < Skipbo::kHandCards; ++place) {
@@ -95,7 +96,7 @@ class SkipboHpvp : public SkipboPlanner {
 
   int discard(const SkipboView& view, Rng&) const override {
     int card = kNone;
-    const auto rank = [&view](int place) { return view.hand(place) % Skipbo::kWild; };  // a wild card is 0
+    const auto rank = [&view](int place) { return view.hand(place) % Skipbo::kWild; };  // wild cards rank lowest
     for (int place = 0; place < Skipbo::kHandCards; ++place) {
       if (view.can_discard(place) && (card == kNone || rank(place) > rank(card))) card = place;
     }
@@ -138,8 +139,8 @@ class SkipboHpvpFirstPile : public SkipboHpvp {
 };
 
 // ---- greedy and random -----------------------------------------------------------------------------------
-// Actions are numbered in the order of its wishes: stock, hand, discard piles, each onto the leftmost pile that takes the
-// card; then the first hand card onto the first discard pile.
+// Actions are numbered in the order of this bot's preferences: stock, hand, discard piles, each onto the leftmost pile
+// that takes the card; then the first hand card onto the first discard pile.
 class SkipboGreedy : public Bot {
  public:
   static BotDoc doc() {
@@ -176,10 +177,10 @@ class SkipboRandomPlay : public Bot {
   }
 };
 
-// ---- a better one ----------------------------------------------------------------------------------------
+// ---- wild_saver -------------------------------------------------------------------------------------------
 // Plays the stock card whenever it can; else the first card of the sequence that makes room for it with the fewest wild
-// cards; else numbers, unless that brings a pile close to where the next player's stock card fits, and never a wild card.
-// Discards so that piles count down, and cards that are needed late.
+// cards; else numbers, unless that brings a pile close to where the next player's stock card fits, but never a wild
+// card. Discards so that piles count down, and prefers cards that are needed late.
 class SkipboWildSaver : public SkipboPlanner {
  public:
   static BotDoc doc() {
@@ -191,7 +192,7 @@ class SkipboWildSaver : public SkipboPlanner {
   SkipboWildSaver(int, const std::vector<double>& values) : wilds_(values[0]), guard_(values[1]) {}
 
  private:
-  // Cards that are or become available in this turn, as far as they are known.
+  // Cards that are available in this turn, or become so, as far as they are known.
   struct Supply {
     int hand[Skipbo::kHandCards], top[Skipbo::kPiles], under[Skipbo::kPiles];
 
@@ -201,7 +202,7 @@ class SkipboWildSaver : public SkipboPlanner {
         top[i] = view.discard_top(i), under[i] = view.under(Skipbo::kDiscards + i);
     }
 
-    // Takes a card, from the hand first, and says where it was; kNone if there is none.
+    // Takes a card, from the hand first, and returns its source; kNone if there is none.
     int take(int card) {
       for (int i = 0; i < Skipbo::kHandCards; ++i) {
         if (hand[i] != card) continue;
@@ -237,8 +238,8 @@ class SkipboWildSaver : public SkipboPlanner {
     return best.action != kNone ? best.action : play_without_need(view);
   }
 
-  // What it takes to bring a building pile to where the stock card fits; a pile may be completed and begun on the way. An
-  // empty pile that is not the first of its kind cannot be played on, and need not be.
+  // Cheapest way to bring a building pile to where the stock card fits; a pile may be completed and begun on the way.
+  // Only the first of several empty piles can be played on, which is enough.
   static Plan way_to_stock(const SkipboView& view, int pile) {
     Supply supply(view);
     Plan plan;
@@ -290,7 +291,8 @@ class SkipboWildSaver : public SkipboPlanner {
     if (top == Skipbo::kNoCard) return late + 1;
     if (top == Skipbo::kWild) return late - 50;
     if (top == card || top == card + 1) return late + 5;
-    return late - (top > card ? 0.5 * (top - card) : 1.0 + card - top);  // what is needed sooner should not be covered
+    return late -
+           (top > card ? 0.5 * (top - card) : 1.0 + card - top);  // a card that is needed sooner should not be covered
   }
 
   double wilds_, guard_;

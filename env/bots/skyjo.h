@@ -1,5 +1,5 @@
-// Hand-written Skyjo players. Four follow rules, among them those of the threshold study. The others plan one
-// turn and differ in what they look at: greedy, and six that are named in the SkyNet paper (section 4.3.2).
+// Hand-written Skyjo players. Four follow rules, among them those of the threshold study. The others plan one turn and
+// differ in how they judge it: greedy, and six that are named in the SkyNet paper (section 4.3.2).
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace env {
 // ---------------------------------------------------------------------------------------------------------
 // Rule followers
 
-// Looks at no card, and is through after as many turns as it has face-down cards.
+// Ignores all cards, and ends the round after as many turns as it has face-down cards.
 class SkyjoNaive : public SkyjoBot {
  public:
   static BotDoc doc() {
@@ -25,10 +25,10 @@ class SkyjoNaive : public SkyjoBot {
   int replaces(const SkyjoView& view, Rng& rng) const override { return turns_over(view, rng); }
 };
 
-// The strategy of F. Reichel, A Mathematical Analysis and Simulation-Based Evaluation of Local Decision Rules
-// in Skyjo (2026), as its appendix plays it. A card goes to the largest face-up card above it, the first if
-// there are several; if there is none, to a random face-down card. A card from the deck does the latter only
-// if it is below the mean of the unseen cards, and is discarded otherwise.
+// The strategy of F. Reichel, A Mathematical Analysis and Simulation-Based Evaluation of Local Decision Rules in Skyjo
+// (2026), as the code in its appendix plays it. A card replaces the largest face-up card that is larger (the first of
+// several); if there is none, a random face-down card. A card from the deck replaces a face-down card only if it is
+// below the mean of the unseen cards, and is discarded otherwise.
 class SkyjoThreshold : public SkyjoBot {
  public:
   static BotDoc doc() {
@@ -50,11 +50,11 @@ class SkyjoThreshold : public SkyjoBot {
     return random_bit(preferred(view, view.grid(0).face_down), rng);
   }
 
-  // Which of some equally good cells it would rather give to the card in hand: at least one.
+  // Cells that it prefers for the card in hand, out of some equally good ones: at least one.
   virtual uint32_t preferred(const SkyjoView&, uint32_t cells) const { return cells; }
 
  private:
-  // The cells of the largest face-up card, if that is larger than the given card.
+  // Cells of the largest face-up card, if that is larger than the given card.
   static uint32_t largest_above(const SkyjoView& view, int card) {
     uint32_t cells = 0;
     for (int cell = 0, largest = card; cell < Skyjo::kCells; ++cell) {
@@ -66,7 +66,7 @@ class SkyjoThreshold : public SkyjoBot {
     return cells;
   }
 
-  // Over the draw pile and all face-down cards, as they were when the turn began.
+  // Mean of the draw pile and all face-down cards as they were when the turn began.
   static double mean_before_draw(const SkyjoView& view) {
     SkyjoPool unseen = view.face_down_pool();
     const bool pile_was_empty = view.reshuffled() && view.discard_size() == 1;
@@ -79,8 +79,8 @@ class SkyjoThreshold : public SkyjoBot {
   double t_;
 };
 
-// The threshold player with an eye for columns: completing one comes first, unless its cards are worth
-// keeping, and of equally good cells it prefers one where the card makes a pair.
+// The threshold player, but it completes columns first, unless their cards are worth keeping, and among equally good
+// cells it prefers one where the card makes a pair.
 class SkyjoColumnThreshold : public SkyjoThreshold {
  public:
   static BotDoc doc() {
@@ -97,7 +97,7 @@ class SkyjoColumnThreshold : public SkyjoThreshold {
     return completing(view, view.hand()) || SkyjoThreshold::keeps(view);
   }
 
-  // Of several columns, it completes the one that still has the largest other card.
+  // Among several columns it completes the one where the card replaces the largest one.
   int replaces(const SkyjoView& view, Rng& rng) const override {
     const uint32_t cells = completing(view, view.hand());
     if (!cells) return SkyjoThreshold::replaces(view, rng);
@@ -121,7 +121,7 @@ class SkyjoColumnThreshold : public SkyjoThreshold {
 // ---------------------------------------------------------------------------------------------------------
 // Judges, one for each planner
 
-// Greedy value replacement: the sum of the grid is all that counts.
+// Greedy value replacement: only the sum of the grid counts.
 struct SkyjoGreedyValue : SkyjoJudge {
   static BotDoc doc() {
     return {"greedy_value", "replaces its largest card, face-down ones taken at their mean, by a smaller one", {}};
@@ -129,13 +129,13 @@ struct SkyjoGreedyValue : SkyjoJudge {
   explicit SkyjoGreedyValue(const std::vector<double>&) {}
 };
 
-// Information-first flip: while much is unknown, every turn must bring a face-down card to light, by turning
-// it over or by a lower card in its place. After that it replaces its largest card, as greedy_value does.
+// Information-first flip: while many cards are unknown, every turn must reveal a face-down card, by turning it over or
+// by replacing it with a lower card. After that it replaces its largest card, as greedy_value does.
 struct SkyjoInfoFirst : SkyjoJudge {
   static BotDoc doc() {
     return {"info_first",
-            "brings its cards to light first, and replaces large ones once most are known",
-            {{"unknown", 4, 0, 12, "face-down cards with which it is content"}}};
+            "reveals its cards first, and replaces large ones once most are known",
+            {{"unknown", 4, 0, 12, "number of face-down cards from which on it no longer insists on revealing"}}};
   }
   explicit SkyjoInfoFirst(const std::vector<double>& values) : unknown(values[0]) {}
 
@@ -165,13 +165,13 @@ struct SkyjoRiskAware : SkyjoJudge {
   double caution;
 };
 
-// End-round aggro: a leader should end the round before the others catch up. While its expected sum is the
-// lowest, every face-down card brought to light counts as some points won.
+// End-round aggro: a leader should end the round before the others catch up. While its expected sum is the lowest,
+// every revealed card counts as some points won.
 struct SkyjoEndRoundAggro : SkyjoJudge {
   static BotDoc doc() {
     return {"end_round_aggro",
             "races to turn over its last card while its expected sum is the lowest",
-            {{"hurry", 3, 0, 20, "points that a card brought to light is worth to it in the lead"}}};
+            {{"hurry", 3, 0, 20, "points that revealing a card is worth to it in the lead"}}};
   }
   explicit SkyjoEndRoundAggro(const std::vector<double>& values) : hurry(values[0]) {}
 
@@ -185,13 +185,12 @@ struct SkyjoEndRoundAggro : SkyjoJudge {
   double hurry;
 };
 
-// Anti-discard: what goes to the discard pile is an offer to the next player, who likes cards below the mean
-// and the third card of a pair. Replacing a face-down card may offer anything. It takes no discard but a very
-// good one.
+// Anti-discard: a discarded card is an offer to the next player, who likes cards below the mean and the third card of a
+// pair. Replacing a face-down card may offer anything. It takes only very good cards from the discard pile.
 struct SkyjoAntiDiscard : SkyjoJudge {
   static BotDoc doc() {
     return {"anti_discard",
-            "avoids to discard what the next player could use, and mostly draws from the deck",
+            "avoids discarding cards that the next player could use, and mostly draws from the deck",
             {{"envy", 0.5, 0, 1, "points that a point offered to the next player costs it"},
              {"very_good", 1, -3, 12, "largest value that it takes from the discard pile"}}};
   }
@@ -210,7 +209,7 @@ struct SkyjoAntiDiscard : SkyjoJudge {
   }
   double turning(const SkyjoOutlook& outlook, int card, int) const { return -envy * offer(outlook, card); }
 
-  // The points that a card on the discard pile is worth to the next player.
+  // Points that a card on the discard pile is worth to the next player.
   static double offer(const SkyjoOutlook& outlook, int card) {
     const bool no_more_turns = outlook.view.ender() == 1;
     if (no_more_turns) return 0;
@@ -221,15 +220,16 @@ struct SkyjoAntiDiscard : SkyjoJudge {
   double envy, very_good;
 };
 
-// Columns: the third equal card takes, besides what it replaces, three times its value off the sum. Two equal
-// cards are credited with the chance of a third; zero and negative cards are no aim.
+// Judges columns: the third equal card takes three times its value off the sum, in addition to the card that it
+// replaces. Two equal cards are credited with the chance of a third. Columns of zeros and negative cards are not
+// sought.
 struct SkyjoColumnJudge : SkyjoJudge {
   double placing(const SkyjoOutlook& outlook, int card, int cell) const {
     const double gain = SkyjoJudge::placing(outlook, card, cell) + relief(outlook, card, cell);
     return outlook.own.is_face_down(cell) ? gain : gain - relief(outlook, outlook.own.card[cell], cell);
   }
 
-  // The mean is no change; what counts is whether the card fits its column.
+  // On average the sum stays the same; the gain comes from cards that fit their column.
   double turning(const SkyjoOutlook& outlook, int, int cell) const {
     const int second = outlook.own.card[SkyjoGrid::below(cell)];
     const int third = outlook.own.card[SkyjoGrid::below(SkyjoGrid::below(cell))];
@@ -239,7 +239,7 @@ struct SkyjoColumnJudge : SkyjoJudge {
     return points;
   }
 
-  // The credit that the card in the cell gets for its equals in the column.
+  // Credit that the card in the cell gets for equal cards in its column.
   double relief(const SkyjoOutlook& outlook, int card, int cell) const {
     const int equals = outlook.own.matches(cell, card);
     if (equals == 0) return 0;
@@ -249,29 +249,28 @@ struct SkyjoColumnJudge : SkyjoJudge {
     return 3 * value(card) * std::min(1.0, hope + cards_to_come * outlook.share(card));
   }
 
-  double hope, cards_per_turn;  // the chance of a third card: taken for granted, and by the cards to come
+  double hope, cards_per_turn;  // chance of a third card: a constant part, and a part for each card to come
 };
 
-// Column hunter: every pair is as good as a part of a column, whatever the odds.
+// Column hunter: every pair counts as part of a column, whatever the odds.
 struct SkyjoColumnHunter : SkyjoColumnJudge {
   static BotDoc doc() {
     return {"column_hunter",
-            "collects equal cards in columns, at the cost of points at hand",
-            {{"eagerness", 0.5, 0, 1, "part of a column that a pair counts as"}}};
+            "collects equal cards in columns, even if that costs points",
+            {{"eagerness", 0.5, 0, 1, "share of a column that a pair counts as"}}};
   }
   explicit SkyjoColumnHunter(const std::vector<double>& values) : SkyjoColumnJudge{{}, values[0], 0} {}
 };
 
-// The exact expectation of one turn's change of the own sum. Of what comes later it minds three things: a
-// pair may be completed before the round can end; a card that is known can be replaced if it is large; and
-// turning over the last card may double the sum, so that it rather waits, with a small loss on a face-up
-// card.
+// Exact expectation of how one turn changes the player's own sum. Three later consequences are considered as well: a
+// pair may be completed before the round can end; a large card can be replaced once it is known; and turning over the
+// last card may double the sum, so that it prefers to wait and accept a small loss on a face-up card.
 struct SkyjoGreedy : SkyjoColumnJudge {
   static BotDoc doc() {
     return {"greedy",
-            "lowers its sum as far as it expects to in one turn, minding pairs and the ender's penalty",
+            "lowers its expected sum as far as possible in one turn, considering pairs and the ender's penalty",
             {{"column_bonus", 2, 0, 10, "cards per turn, while the round lasts, that may complete a pair"},
-             {"knowledge", 2.5, 0, 20, "points that it is worth to know the card turned over"}}};
+             {"knowledge", 2.5, 0, 20, "points that knowing the card turned over is worth"}}};
   }
   explicit SkyjoGreedy(const std::vector<double>& values) : SkyjoColumnJudge{{}, 0, values[0]}, knowledge(values[1]) {}
 
@@ -285,9 +284,9 @@ struct SkyjoGreedy : SkyjoColumnJudge {
     return outlook.view.final_turn() ? gain : gain + knowledge;
   }
 
-  // Ending the round costs the own sum once more, unless all rivals are above it after their last turn.
+  // Ending the round costs the player's own sum once more, unless all rivals are above it after their last turn.
   static double penalty(const SkyjoOutlook& outlook, double gain) {
-    const double last_turn_mean = 3, last_turn_variance = 6;  // points, about
+    const double last_turn_mean = 3, last_turn_variance = 6;  // points, roughly
     const double sum = outlook.sum(outlook.own) - gain;
     if (sum <= 0) return 0;
     double lowest = 1;

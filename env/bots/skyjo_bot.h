@@ -1,4 +1,4 @@
-// What the Skyjo bots share: the phases of a turn (SkyjoBot), and a way to plan one (SkyjoPlanner).
+// Common parts of the Skyjo bots: the phases of a turn (SkyjoBot), and planning one turn (SkyjoPlanner).
 #pragma once
 
 #include <limits>
@@ -8,16 +8,16 @@
 
 namespace env {
 
-// The questions of a turn.
+// Asks a derived class the questions of a turn.
 class SkyjoBot : public Bot {
  public:
   explicit SkyjoBot(int players) : players_(players) {}
 
  protected:
-  virtual bool takes(const SkyjoView& view) const = 0;              // the top of the discard pile, or draws
-  virtual bool keeps(const SkyjoView& view) const = 0;              // the drawn card, or discards it
-  virtual int replaces(const SkyjoView& view, Rng& rng) const = 0;  // the cell that the card in hand goes to
-  virtual int turns_over(const SkyjoView& view, Rng& rng) const {   // a face-down cell, before play as well
+  virtual bool takes(const SkyjoView& view) const = 0;              // takes the discard pile's top, or draws
+  virtual bool keeps(const SkyjoView& view) const = 0;              // keeps the drawn card, or discards it
+  virtual int replaces(const SkyjoView& view, Rng& rng) const = 0;  // cell for the card in hand
+  virtual int turns_over(const SkyjoView& view, Rng& rng) const {   // face-down cell to turn over, also before play
     return random_bit(view.grid(0).face_down, rng);
   }
 
@@ -41,13 +41,13 @@ class SkyjoBot : public Bot {
   int players_;
 };
 
-// The facts that a plan rests on, gathered once a decision.
+// Facts that a plan is based on, gathered once per decision.
 class SkyjoOutlook {
  public:
   const SkyjoView view;
   const SkyjoGrid own;
-  SkyjoGrid rivals[Skyjo::kMaxPlayers];  // from 1, as in the view
-  int turns_left;                        // until the round can end: the fewest face-down cards of a player
+  SkyjoGrid rivals[Skyjo::kMaxPlayers];  // from index 1, as in the view
+  int turns_left;                        // until the round can end: the smallest number of face-down cards
 
   explicit SkyjoOutlook(const SkyjoView& row)
       : view(row), own(view.grid(0)), turns_left(own.face_down_count()), pool_(view.face_down_pool()) {
@@ -58,14 +58,14 @@ class SkyjoOutlook {
     weigh();
   }
 
-  // Copies of the card come from the deck, or go back to it.
+  // Takes copies of a card from the deck; negative numbers put them back.
   void draw(int card, int copies = 1) {
     if (!view.one_pool()) return;
     pool_.add(card, -copies);
     weigh();
   }
 
-  // A face-down card: its mean and variance, and the probability that it is the given one.
+  // Mean and variance of a face-down card, and the probability that it is the given one.
   double mean() const { return mean_; }
   double variance() const { return pool_.variance(); }
   double share(int card) const { return pool_.count[card] * weight_; }
@@ -84,24 +84,24 @@ class SkyjoOutlook {
   double weight_, mean_;
 };
 
-// What a planner thinks of a turn: the points that it promises. A judge redefines what it sees differently.
+// Judges turns by the points that they promise. Derived judges redefine what they judge differently.
 struct SkyjoJudge {
-  // Putting the card in the cell: the change of the own sum, face-down cards at their mean.
+  // Gain from putting the card in the cell: the change of the player's own sum, with face-down cards at their mean.
   double placing(const SkyjoOutlook& outlook, int card, int cell) const { return outlook.worth(cell) - value(card); }
-  // Discarding the card and turning the cell over.
+  // Gain from discarding the card and turning the cell over.
   double turning(const SkyjoOutlook&, int /*card*/, int /*cell*/) const { return 0; }
-  // In addition, bringing a face-down card to light in either way.
+  // Additional gain from revealing a face-down card in either way.
   double revealing(const SkyjoOutlook&) const { return 0; }
-  // Whether a card on the discard pile is worth a thought at all.
+  // Whether a card on the discard pile is considered at all.
   bool tempting(int /*card*/) const { return true; }
 
  protected:
   static int value(int card) { return Skyjo::value_of(card); }
 };
 
-// Looks one turn ahead and does what promises most; of equal promises, any. The discard must promise more
-// than the deck: the expectation, over the next card, of the better of its best place and of turning over a
-// card instead.
+// Looks one turn ahead and does what promises most points, with ties broken at random. The discard must promise more
+// than the deck: the expectation, over the next card, of the better of its best place and of turning over a card
+// instead.
 template <class Judge>
 class SkyjoPlanner : public SkyjoBot {
  public:
@@ -109,7 +109,7 @@ class SkyjoPlanner : public SkyjoBot {
   SkyjoPlanner(int players, const std::vector<double>& values) : SkyjoBot(players), judge_(values) {}
 
  private:
-  // Decisions per player after which a face-up card is replaced only for a gain, or rounds might never end.
+  // Decisions per player after which a face-up card is replaced only for a gain; otherwise rounds might never end.
   static constexpr int kPatience = 60;
 
   struct Best {

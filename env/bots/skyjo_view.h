@@ -1,15 +1,15 @@
-// A Skyjo observation row, read by name: all that the bots know. Fields and codes: docs/games/skyjo.md.
+// SkyjoView: a Skyjo observation row, read by name. The bots know nothing else. Fields and codes: docs/games/skyjo.md.
 //
-// Seats are relative to the observer, who is 0. Cards are codes (value + 3, 0 for no card). Sets of grid
-// cells are bit masks.
+// Seats are relative to the observer, who is 0. Cards are codes (value + 3, 0 for no card). Sets of grid cells are bit
+// masks.
 #pragma once
 
 #include "env/games/skyjo.h"
 
 namespace env {
 
-// Unseen cards, of which the card in question is a uniform draw. A player to move has a face-down card and
-// can draw one, so that no pool is empty when it is asked.
+// Pool of unseen cards from which some card is a uniform draw. A player to move has a face-down card and can draw one,
+// so that a pool is never empty when it is used.
 struct SkyjoPool {
   static constexpr int kFirst = 1, kLast = SkyjoRules::kValues;  // card codes
 
@@ -36,7 +36,7 @@ struct SkyjoPool {
   double variance() const { return static_cast<double>(squares) / total - mean() * mean(); }
 };
 
-// The grid of one player.
+// Grid of one player.
 struct SkyjoGrid {
   uint8_t card[Skyjo::kCells];  // no card if face down or cleared
   uint32_t face_down = 0, face_up = 0;
@@ -46,14 +46,14 @@ struct SkyjoGrid {
   bool is_face_down(int cell) const { return face_down >> cell & 1; }
   int face_down_count() const { return __builtin_popcount(face_down); }
 
-  // The next cell of the column, round and round.
+  // Next cell of the column, cyclically.
   static int below(int cell) {
     static constexpr uint8_t next[] = {4, 5, 6, 7, 8, 9, 10, 11, 0, 1, 2, 3};
     return next[cell];
   }
-  // How many of the other two cards of the cell's column equal the given card.
+  // Number of the other two cards in the cell's column that equal the given card.
   int matches(int cell, int given) const { return (card[below(cell)] == given) + (card[below(below(cell))] == given); }
-  // The cells where the given card would meet that many equals.
+  // Cells where the given card would meet exactly that many equal cards.
   uint32_t matching(int given, int equals) const {
     uint32_t found = 0;
     for (int cell = 0; cell < Skyjo::kCells; ++cell) {
@@ -103,7 +103,7 @@ class SkyjoView {
   // ---- belief ------------------------------------------------------------------------------------------
   SkyjoPool face_down_pool() const { return SkyjoPool(counts()); }
   SkyjoPool deck_pool() const { return SkyjoPool(counts() + SkyjoRules::kValues); }
-  // Whether those two are the same cards, so that a card drawn from the deck is no face-down one.
+  // Whether both pools are the same cards, so that a card drawn from the deck leaves the face-down pool too.
   bool one_pool() const { return !reshuffled() && deck_size() > 0; }
 
  private:

@@ -1,21 +1,21 @@
 // L.A.M.A., the rules.
 //
-// CARDS. 56 cards: 1 to 6 and the llama, eight of each. 2 to 8 players. Everybody is dealt six cards, which nobody else
-// sees; one card opens the discard pile, the rest is the deck. (Nine players would leave one card to draw.)
+// CARDS. 56 cards: 1 to 6 and the llama, eight of each. 2 to 8 players. Every player is dealt six cards, which nobody
+// else sees; one card opens the discard pile, the rest is the deck. (Nine players would leave one card to draw.)
 //
 // TURN. Do one of three things. Play a card that equals the top of the pile or is the next one: 1-2-3-4-5-6-llama, and
 // after the llama comes the 1 again. Or draw a card, which ends the turn: it cannot be played before the next one. Or
-// fold: you are out of the round and keep your cards, hidden until the round is over. Drawing and folding are
-// allowed to those who could play as well. If the deck is empty when a card is to be drawn, the pile except its top is
+// fold: you are out of the round and keep your cards, hidden until the round is over. Drawing and folding are also
+// allowed to players who could play a card. If the deck is empty when a card is to be drawn, the pile except its top is
 // shuffled and becomes the deck; if there is nothing to draw even then, nobody can draw.
 //
 // LAST PLAYER. When all others have folded, the last player may go on playing cards, but not draw.
 //
-// END. A round ends when somebody has played all cards, or everybody has folded. The cards left in a hand are points,
+// END. A round ends when a player has played all cards, or all have folded. The cards left in a hand are points,
 // a number its value and the llama 10, but equal cards count only once. Points are taken in chips of 1 and 10, which
-// can be changed at any time; whoever has played all cards returns one chip: one of 10 if the total is 10 or more,
+// can be changed at any time; a player who has played all cards returns one chip: one of 10 if the total is 10 or more,
 // else one of 1 if there is any. Then everything is shuffled and dealt anew; the player who made the last move starts
-// (seat 0 the first round). A match ends after the round in which somebody's total is 40 or more; the lowest total
+// (seat 0 the first round). A match ends after the round in which a player's total is 40 or more; the lowest total
 // wins, equal lowest totals share the win.
 //
 // These are the official rules, for up to 6 players in print. The preset `report` is the game of P. Romero Marimon, The
@@ -33,9 +33,9 @@
 
 namespace env {
 
-// Where things stand in an observation row for P players (docs/games/lama.md has the fields).
+// Offsets of the groups in an observation row for P players (docs/games/lama.md has the fields).
 struct LamaLayout {
-  static constexpr int kHistory = 16;
+  static constexpr int kHistory = kHistoryLength;
   static constexpr int hand(int) { return 0; }
   static constexpr int player(int players) { return 3 * LamaRules::kKinds * players; }
   static constexpr int pile(int players) { return player(players) + 6 * players; }
@@ -46,10 +46,14 @@ struct LamaLayout {
   static constexpr int width(int players) { return counts(players) + 2 * LamaRules::kKinds; }
 };
 
+// A line of the public history.
+struct LamaEvent {
+  uint8_t actor, kind, card, top;
+};
+
 struct LamaBots;
 
-struct Lama : CardGame<Lama> {
-  using Rules = LamaRules;
+struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   using Bots = LamaBots;
   using Layout = LamaLayout;
 
@@ -57,9 +61,9 @@ struct Lama : CardGame<Lama> {
   static constexpr int kVersion = 2;
   static constexpr int kNumActions = 9;
   static constexpr int kMinPlayers = 2;
-  static constexpr int kMaxPlayers = 8;
   static constexpr const char* kWhyPlayers = "with nine, 55 of the 56 cards would be dealt and one left to draw";
   static constexpr int kNumPhases = 2;
+  static constexpr int kScoreScale = 100;  // with round_reward = 3, as in training, a round's points pay about one unit
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = LamaRules::kKinds;
@@ -69,69 +73,25 @@ struct Lama : CardGame<Lama> {
   enum Kind : uint8_t { kNoEvent, kPlayed, kDrew, kFolded };
 
   // A card is coded as its value, the llama as 7; 0 is no card.
-  static constexpr int kNoCard = 0;
   static constexpr int kLlama = 7;
   static constexpr int points_of(int card) { return card == kLlama ? 10 : card; }
   static constexpr int following(int card) { return card == kLlama ? 1 : card + 1; }
 
-  static constexpr int kNobody = 0xff;
   static constexpr int kUnknown = Rules::kMaxCopies + 1;  // in observations: cards of a kind in a hidden hand
 
-  // A line of the public history, as it stands in an observation but for the actor, who is 1 + seat here.
-  struct Event {
-    uint8_t actor, kind, card, top;
-  };
-
   // ---- state -------------------------------------------------------------------------------------------
-  Rng rng;
-  uint32_t decisions;  // in this episode
-  uint32_t round;
-  uint32_t round_decisions;
-  uint32_t reshuffles;  // in this episode
-  int32_t totals[kMaxPlayers];
-  int32_t round_scores[kMaxPlayers];  // of the last round that ended, chips returned included
   uint32_t rounds_won[kMaxPlayers];
   uint32_t folds[kMaxPlayers];
   uint8_t hand[kMaxPlayers][1 + Rules::kKinds];  // cards by code
   uint8_t draw_counts[1 + Rules::kKinds];        // of the deck, by code
   uint8_t hand_size[kMaxPlayers];
   uint8_t folded[kMaxPlayers];
-  uint8_t pile[Rules::kMaxCards];   // deck from the left, discard pile from the right end (its bottom)
-  Event history[Layout::kHistory];  // ring, round_decisions names the next place
-  uint8_t num_players;
-  uint8_t active;  // players who have not folded
-  uint8_t mover;
-  uint8_t current_phase;
-  uint8_t draw_size;
-  uint8_t discard_size;
-  uint8_t reshuffled;   // in this round
-  uint8_t starter;      // who began the round
-  uint8_t actor;        // who made the last decision
-  uint8_t round_ended;  // by the last decision, and not by truncation
-  uint8_t finished;
-  uint8_t cut;      // truncated
-  uint8_t aborted;  // truncated for want of a card
-  uint8_t unused[3];
+  uint8_t active;   // players who have not folded
+  uint8_t aborted;  // truncated because there was no card to draw
+  uint8_t spare[6];
 
   // ---- play --------------------------------------------------------------------------------------------
-  void reset(const Rules& rules, int players, uint64_t key) {
-    std::memset(static_cast<void*>(this), 0, sizeof *this);
-    rng = {key, 0};
-    num_players = static_cast<uint8_t>(players);
-    if (rules.initial_scores == Rules::InitialScores::kUniform) {
-      for (int seat = 0; seat < players; ++seat) {
-        Rng draw{key, (uint64_t{1} << 56) + static_cast<uint64_t>(seat)};
-        totals[seat] = static_cast<int32_t>(draw.below(static_cast<uint32_t>(rules.target)));
-      }
-    }
-    start_round(rules);
-  }
-
-  void step(const Rules& rules, int action) {
-    ++decisions;
-    actor = mover;
-    round_ended = 0;
-    const uint8_t decided = current_phase;
+  void decide(const Rules& rules, int action) {
     if (action == kDraw) {
       draw(rules);
     } else if (action == kFold) {
@@ -139,7 +99,6 @@ struct Lama : CardGame<Lama> {
     } else {
       play(rules, action - kPlay + 1);
     }
-    if (decisions == static_cast<uint32_t>(rules.max_decisions) && !finished) truncate(rules, decided);
   }
 
   uint64_t legal(const Rules& rules) const {
@@ -147,7 +106,7 @@ struct Lama : CardGame<Lama> {
     const int top = discard_top();
     uint64_t mask = 1u << kFold;
     for (int card : {top, following(top)}) {
-      if (hand[mover][card]) mask |= 1u << (kPlay + card - 1);
+      if (hand[to_move][card]) mask |= 1u << (kPlay + card - 1);
     }
     const bool cards = draw_size > 0 || discard_size > 1;
     if (current_phase == kTurnPhase && (cards || rules.nothing_to_draw == Rules::NothingToDraw::kAbort)) {
@@ -157,11 +116,6 @@ struct Lama : CardGame<Lama> {
   }
 
   // ---- results -----------------------------------------------------------------------------------------
-  bool standing_changed() const { return round_ended || finished; }
-  bool won() const { return finished && !cut; }
-  bool scored() const { return round_ended; }
-  int score_change(int seat) const { return round_scores[seat]; }
-
   static std::vector<std::string> stat_names(int players) {
     std::vector<std::string> names = {"decisions", "rounds", "reshuffles", "aborted"};
     for (const char* what : {"rounds_won_", "folds_"}) {
@@ -192,7 +146,7 @@ struct Lama : CardGame<Lama> {
   std::string last_event() const;
   std::string render(const Rules& rules, int seat) const;
 
-  // Hands are secret until they are counted; when the episode is over they lie open.
+  // Hands are private until the episode is over; then they lie open.
   bool hand_hidden_from(int seat, int observer) const { return seat != observer && !finished; }
 
   int hand_points(const Rules& rules, int seat) const {
@@ -204,36 +158,15 @@ struct Lama : CardGame<Lama> {
     return sum;
   }
 
-  // ---- piles -------------------------------------------------------------------------------------------
-  uint8_t discard_at(int i) const { return pile[Rules::kMaxCards - 1 - i]; }  // 0 is the bottom
-  uint8_t discard_top() const { return discard_at(discard_size - 1); }
-
  private:
-  void push_discard(int card) {
-    pile[Rules::kMaxCards - 1 - discard_size] = static_cast<uint8_t>(card);
-    ++discard_size;
-  }
+  friend RoundGame;
+  friend CardGame;
 
-  uint8_t draw_card() {
-    const uint32_t i = rng.below(draw_size);
-    const uint8_t card = pile[i];
-    pile[i] = pile[--draw_size];
+  // ---- piles -------------------------------------------------------------------------------------------
+  uint8_t draw_one() {
+    const uint8_t card = draw_card();
     --draw_counts[card];
     return card;
-  }
-
-  void reshuffle() {
-    uint8_t cards[Rules::kMaxCards];
-    const int count = discard_size - 1;
-    for (int i = 0; i < count; ++i) cards[i] = discard_at(i);
-    const uint8_t top = discard_top();
-    discard_size = 0;
-    push_discard(top);
-    for (int i = 0; i < count; ++i) ++draw_counts[cards[i]];
-    std::memcpy(pile, cards, static_cast<size_t>(count));
-    draw_size = static_cast<uint8_t>(count);
-    reshuffled = 1;
-    ++reshuffles;
   }
 
   void take(int seat, uint8_t card) {
@@ -243,41 +176,34 @@ struct Lama : CardGame<Lama> {
 
   // ---- a round -----------------------------------------------------------------------------------------
   void start_round(const Rules& rules) {
-    rng.counter = uint64_t{round} << 32;
-    std::memcpy(pile, rules.sorted_deck, sizeof pile);
-    draw_size = static_cast<uint8_t>(rules.deck_size);
-    discard_size = 0;
+    gather_deck(rules);
     for (int kind = 0; kind < Rules::kKinds; ++kind) draw_counts[kind + 1] = static_cast<uint8_t>(rules.deck[kind]);
     std::memset(hand, 0, sizeof hand);
     std::memset(hand_size, 0, sizeof hand_size);
     std::memset(folded, 0, sizeof folded);
-    std::memset(history, 0, sizeof history);
-    round_decisions = 0;
-    reshuffled = 0;
     active = num_players;
 
     for (int seat = 0; seat < num_players; ++seat) {
-      for (int i = 0; i < Rules::kHandCards; ++i) take(seat, draw_card());
+      for (int i = 0; i < Rules::kHandCards; ++i) take(seat, draw_one());
     }
-    push_discard(draw_card());
-    starter = rules.next_starter == Rules::NextStarter::kSeat0 ? uint8_t{0} : actor;
-    mover = starter;
+    push_discard(draw_one());
+    starter = rules.next_starter == Rules::NextStarter::kSeat0 ? uint8_t{0} : last_mover;
+    to_move = starter;
     current_phase = kTurnPhase;
   }
 
   // ---- decisions ---------------------------------------------------------------------------------------
   void remember(Kind kind, int card) {
-    history[round_decisions++ % Layout::kHistory] = {static_cast<uint8_t>(1 + mover), kind, static_cast<uint8_t>(card),
-                                                     discard_top()};
+    RoundGame::remember({static_cast<uint8_t>(1 + to_move), kind, static_cast<uint8_t>(card), discard_top()});
   }
 
   void play(const Rules& rules, int card) {
     remember(kPlayed, card);
-    --hand[mover][card];
-    --hand_size[mover];
+    --hand[to_move][card];
+    --hand_size[to_move];
     push_discard(card);
-    if (hand_size[mover] == 0) {
-      end_round(rules, mover);
+    if (hand_size[to_move] == 0) {
+      end_round(rules, to_move);
     } else {
       pass_turn();
     }
@@ -287,17 +213,20 @@ struct Lama : CardGame<Lama> {
     remember(kDrew, kNoCard);
     if (draw_size == 0 && discard_size == 1) {
       aborted = 1;
-      return truncate(rules, current_phase);
+      return truncate(rules);
     }
-    if (draw_size == 0) reshuffle();
-    take(mover, draw_card());
+    if (draw_size == 0) {
+      reshuffle(1);
+      for (int i = 0; i < draw_size; ++i) ++draw_counts[pile[i]];
+    }
+    take(to_move, draw_one());
     pass_turn();
   }
 
   void fold(const Rules& rules) {
     remember(kFolded, kNoCard);
-    folded[mover] = 1;
-    ++folds[mover];
+    folded[to_move] = 1;
+    ++folds[to_move];
     --active;
     if (active == 0) {
       end_round(rules, kNobody);
@@ -310,29 +239,20 @@ struct Lama : CardGame<Lama> {
 
   // ---- consequences ------------------------------------------------------------------------------------
   int next_active() const {
-    int seat = next(mover);
+    int seat = next(to_move);
     while (folded[seat]) seat = next(seat);
     return seat;
   }
 
   void pass_turn() {
-    mover = static_cast<uint8_t>(next_active());
+    to_move = static_cast<uint8_t>(next_active());
     current_phase = active == 1 ? kAlonePhase : kTurnPhase;
   }
 
   void end_round(const Rules& rules, int winner) {
     if (winner != kNobody) ++rounds_won[winner];
     score_round(rules);
-    round_ended = 1;
-    const int highest = *std::max_element(totals, totals + num_players);
-    const bool over = rules.episode == Rules::Episode::kRound || highest >= rules.target;
-    if (over || decisions == static_cast<uint32_t>(rules.max_decisions)) {
-      finished = 1;
-      cut = !over;
-      return;
-    }
-    ++round;
-    start_round(rules);
+    RoundGame::end_round(rules);
   }
 
   void score_round(const Rules& rules) {
@@ -344,11 +264,7 @@ struct Lama : CardGame<Lama> {
     }
   }
 
-  void truncate(const Rules& rules, uint8_t decided) {
-    score_round(rules);
-    finished = cut = 1;
-    current_phase = decided;
-  }
+  void score_truncated(const Rules& rules) { score_round(rules); }
 };
 
 }  // namespace env

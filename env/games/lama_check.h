@@ -1,25 +1,20 @@
-// L.A.M.A.: is this a state of the game (for bytes that come from outside), and what does it look like (for people).
+// L.A.M.A.: validity of states (for bytes that come from outside), and the table in words (for people).
 #pragma once
 
 #include "env/games/lama.h"
 
 namespace env {
 
-// Every step from a state that passes is safe and ends: that is what the checks are for. They accept any state that
-// play can reach, and some it cannot (a total that no round adds up to, say).
+// Guarantees that every step from an accepted state is safe and that play ends. Accepts every state that play can
+// reach, and some that it cannot (a total that no round adds up to, say).
 inline std::string Lama::check(const Rules& rules, int players) const {
-  if (num_players != players) return "it has " + std::to_string(num_players) + " players";
-  if (mover >= players || actor >= players) return "nobody sits where the player to move does";
+  if (const std::string problem = check_table(rules, players); !problem.empty()) return problem;
   if (starter >= players) return "nobody sits where the starter does";
-  if (current_phase >= kNumPhases) return "unknown phase";
-  if (finished > 1 || cut > finished || aborted > cut || reshuffled > 1 || round_ended > 1)
-    return "a flag is neither 0 nor 1";
-  if (discard_size < 1 || draw_size + discard_size > rules.deck_size) return "its piles are no piles of the deck";
-  const auto cap = static_cast<uint32_t>(rules.max_decisions);
-  if (decisions > cap || (decisions == cap && !finished)) return "it is past max_decisions";
-  if (round_decisions > decisions || round > decisions || reshuffles > decisions)
-    return "its counters contradict each other";
-  if (unused[0] || unused[1] || unused[2]) return "it has something where nothing belongs";
+  if (aborted > truncated_) return "a flag is neither 0 nor 1";
+  if (discard_size < 1) return "its piles are no piles of the deck";
+  for (uint8_t byte : spare) {
+    if (byte) return "it has something where nothing belongs";
+  }
 
   int left[1 + Rules::kKinds] = {};  // cards of the deck not yet met
   for (int kind = 0; kind < Rules::kKinds; ++kind) left[kind + 1] = rules.deck[kind];
@@ -42,40 +37,31 @@ inline std::string Lama::check(const Rules& rules, int players) const {
     if (present && !finished && cards == 0) return who + " has no cards, and the round goes on";
   }
   if (playing != active) return "it miscounts who has folded";
-  for (int i = 0; i < draw_size + discard_size; ++i) {
-    const int card = i < draw_size ? pile[i] : discard_at(i - draw_size);
-    if (card < 1 || card > kLlama) return "a pile has no proper card";
-    --left[card];
-    draw[card] += i < draw_size;
-  }
+  if (!count_piles(left, draw)) return "a pile has no proper card";
   for (int card = 0; card <= kLlama; ++card) {
     if (left[card] != 0) return "its cards are not those of the deck";
     if (draw[card] != draw_counts[card]) return "its card counts are wrong";
   }
-  for (int i = 0; i < Layout::kHistory; ++i) {
-    const Event& e = history[i];
-    const bool past = round_decisions >= Layout::kHistory || static_cast<uint32_t>(i) < round_decisions;
-    if (past != (e.kind != kNoEvent) || (e.actor == 0) == past || e.kind > kFolded || e.actor > players ||
-        e.card > kLlama || e.top > kLlama) {
-      return "its history has an impossible entry";
-    }
+  if (!history_is_sound(players, kFolded)) return "its history has an impossible entry";
+  for (const Event& e : history) {
+    if (e.card > kLlama || e.top > kLlama) return "its history has an impossible entry";
   }
   if (finished) return "";
-  if (folded[mover]) return "the player to move has folded";
+  if (folded[to_move]) return "the player to move has folded";
   if ((current_phase == kAlonePhase) != (active == 1)) return "the phase does not fit who has folded";
   if (active == 1 && rules.last_player == Rules::LastPlayer::kStops) return "the round would be over";
   return "";
 }
 
-// Cards as their codes (llama 7), hands as counts of 1 to llama, seat by seat; histories latest first.
+// Cards are codes (llama 7), hands are counts of 1 to llama, seat by seat; the history is latest first.
 inline StateFields Lama::inspect() const {
   using List = std::vector<int64_t>;
   const int n = num_players;
   List hands, deck(pile, pile + draw_size), discard, events;
   for (int seat = 0; seat < n; ++seat) hands.insert(hands.end(), hand[seat] + 1, hand[seat] + 1 + Rules::kKinds);
   for (int i = 0; i < discard_size; ++i) discard.push_back(discard_at(i));
-  for (uint32_t back = 1; back <= std::min<uint32_t>(round_decisions, Layout::kHistory); ++back) {
-    const Event& e = history[(round_decisions - back) % Layout::kHistory];
+  for (uint32_t back = 1; back <= num_events(); ++back) {
+    const Event& e = event(back);
     events.insert(events.end(), {e.actor - 1, e.kind, e.card, e.top});
   }
   return {{"hands", hands},
@@ -96,13 +82,13 @@ inline StateFields Lama::inspect() const {
           {"folds", List(folds, folds + n)},
           {"history", events},
           {"done", {finished}},
-          {"truncated", {cut}},
+          {"truncated", {truncated_}},
           {"aborted", {aborted}}};
 }
 
-// In a round that has just begun there is none yet.
+// A round that has just begun has no event yet.
 inline std::string Lama::last_event() const {
-  const Event& e = history[(round_decisions - 1) % Layout::kHistory];
+  const Event& e = event(1);
   if (e.kind == kNoEvent) return "";
   const int cards = hand_size[e.actor - 1];
   const std::string left = std::to_string(cards) + (cards == 1 ? " card" : " cards");
@@ -116,20 +102,20 @@ inline std::string Lama::last_event() const {
   }
 }
 
-// A table as text, from a seat's point of view (-1: a spectator). Other hands are shown when all is over.
+// A table as text, from a seat's point of view (-1: a spectator). Other hands are shown when the episode is over.
 inline std::string Lama::render(const Rules& rules, int seat) const {
   char line[160];
   const auto text = [](int card) { return card == kLlama ? std::string("llama") : std::to_string(card); };
   std::string out;
   std::snprintf(line, sizeof line, "Round %u, decision %u, %s\n", round + 1, decisions,
-                finished ? (cut ? "truncated" : "finished")
-                         : ("seat " + std::to_string(mover) + " to decide: " + phase_name(current_phase)).c_str());
+                finished ? (truncated_ ? "truncated" : "finished")
+                         : ("seat " + std::to_string(to_move) + " to decide: " + phase_name(current_phase)).c_str());
   out += line;
   std::snprintf(line, sizeof line, "Deck %d   pile %d, top %s\n", draw_size, discard_size, text(discard_top()).c_str());
   out += line;
   for (int s = 0; s < num_players; ++s) {
     const std::string who =
-        "seat " + std::to_string(s) + (s == seat ? " (you)" : "") + (!finished && s == mover ? " *" : "");
+        "seat " + std::to_string(s) + (s == seat ? " (you)" : "") + (!finished && s == to_move ? " *" : "");
     const std::string before = round || finished ? ", last round " + std::to_string(round_scores[s]) : "";
     const std::string cards = std::to_string(hand_size[s]) + (hand_size[s] == 1 ? " card" : " cards");
     std::snprintf(line, sizeof line, "  %-15s total %d%s   %s%s", who.c_str(), totals[s], before.c_str(), cards.c_str(),

@@ -1,4 +1,4 @@
-// L.A.M.A.: who knows what. Observations, the belief, and samples from it; and the game's description for search.
+// L.A.M.A.: observations, the belief and samples from it, and the game's description for search.
 #pragma once
 
 #include "env/games/lama.h"
@@ -65,11 +65,11 @@ inline void Lama::observe(const Rules& rules, int seat, int16_t* out, bool count
   *out++ = static_cast<int16_t>(n - 2);
 
   for (uint32_t back = 1; back <= Layout::kHistory; ++back) {
-    const Event& event = history[(round_decisions - back) % Layout::kHistory];
-    *out++ = seen_as[event.actor];
-    *out++ = event.kind;
-    *out++ = event.card;
-    *out++ = event.top;
+    const Event& e = event(back);
+    *out++ = seen_as[e.actor];
+    *out++ = e.kind;
+    *out++ = e.card;
+    *out++ = e.top;
   }
 
   *out++ = current_phase;
@@ -102,8 +102,8 @@ inline void Lama::unseen_counts(int seat, int16_t* out) const {
   std::copy(drawn + 1, drawn + 1 + kCardKinds, out + kCardKinds);
 }
 
-// Deals anew everything that the seat cannot see, and the future. What others did, and which cards a reshuffle
-// took from the pile, is no evidence here (docs/games/lama.md says why).
+// Deals everything anew that the seat cannot see, and the future. What others did, and which cards a reshuffle took
+// from the pile, is not used as evidence (docs/games/lama.md says why).
 inline void Lama::determinize(const Rules&, int seat, uint64_t key) {
   Rng dealer{key, 0};
   uint8_t pool[Rules::kMaxCards];
@@ -143,8 +143,8 @@ inline std::string Lama::action_name(int action) {
   return "play " + (card == kLlama ? "llama" : std::to_string(card));
 }
 
-// Slot k of a player is how many cards of kind k are in the hand. Playing one concerns its slot (role 0); a drawn card
-// may be of any kind (role 1).
+// Slot k of a player holds the number of cards of kind k in the hand. Playing a card is about its slot (role 0); a
+// drawn card may be of any kind (role 1).
 inline ActionShape Lama::action_shape(int, int action) {
   if (action == kFold) return {2, {}};
   if (action < kDraw) return {0, {{action - kPlay, 0}}};
@@ -153,10 +153,11 @@ inline ActionShape Lama::action_shape(int, int action) {
   return shape;
 }
 
-// Every slot says itself which kind it is, so a hand is a set of seven slots.
+// Every slot names its own kind, so that a hand is a set of seven slots.
 inline std::vector<std::vector<int>> Lama::symmetric_blocks() { return {{0}, {1}, {2}, {3}, {4}, {5}, {6}}; }
 
-// With more than two players the turn may also pass over some who have folded, and a fold may leave one alone.
+// With more than two players the turn may also skip players who have folded, and a fold may leave one player alone;
+// that is left out.
 inline PhaseRule Lama::phase_rule(int players, int phase, int action) {
   if (phase == kAlonePhase) return {action != kDraw, action == kFold ? kTurnPhase : kAlonePhase, false};
   return {true, action == kFold && players == 2 ? kAlonePhase : kTurnPhase, true};

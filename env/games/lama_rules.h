@@ -1,7 +1,7 @@
 // L.A.M.A.: the options of a rule set. docs/games/lama.md explains each of them.
 #pragma once
 
-#include "env/game.h"
+#include "env/rules.h"
 
 namespace env {
 
@@ -38,7 +38,7 @@ struct LamaRules {
   template <class Visitor>
   void visit(Visitor& v) {
     v.choice("scoring", scoring, {"distinct", "all_cards"}, "whether equal cards in a hand count once or each");
-    v.flag("chip_return", chip_return, "whether whoever has played all cards returns a chip");
+    v.flag("chip_return", chip_return, "whether a player who has played all cards returns a chip");
     v.choice("last_player", last_player, {"plays_on", "stops"},
              "whether the last one who has not folded plays on, without drawing, or the round ends");
     v.choice("next_starter", next_starter, {"last_mover", "seat_0"}, "who starts the next round");
@@ -62,22 +62,10 @@ struct LamaRules {
     return {{"official", {}}, {"report", report}};
   }
 
-  // Checks what single options cannot, and derives the sorted deck.
+  // Refuses impossible combinations of options and derives the sorted deck.
   void prepare(int players) {
-    deck_size = 0;
-    for (int kind = 0; kind < kKinds; ++kind) {
-      for (int i = 0; i < deck[kind]; ++i) {
-        if (deck_size < kMaxCards) sorted_deck[deck_size] = static_cast<uint8_t>(kind + 1);
-        ++deck_size;
-      }
-    }
-    const int needed = kHandCards * players + 2;
-    if (deck_size < needed || deck_size > kMaxCards) {
-      throw RuleError("deck",
-                      "between " + std::to_string(needed) + " (6 for each of " + std::to_string(players) +
-                          " players, and 2) and " + std::to_string(kMaxCards) + " cards in all",
-                      std::to_string(deck_size));
-    }
+    deck_size = sort_deck(deck, sorted_deck, kHandCards * players + 2,
+                          "6 for each of " + std::to_string(players) + " players, and 2");
   }
 };
 

@@ -1,25 +1,26 @@
 // Skip-Bo, the rules.
 //
-// CARDS. 162 cards: 1 to 12, twelve of each, and 18 wild cards, which stand for any number. 2 to 6 players. Everybody is
-// dealt a stock of 30 cards (20 with five or six players), face down but for its top card; the rest is the draw pile.
-// In the middle there is room for four building piles, before each player for four discard piles. Hands are empty.
+// CARDS. 162 cards: 1 to 12, twelve of each, and 18 wild cards, which stand for any number. 2 to 6 players. Every
+// player is dealt a stock of 30 cards (20 with five or six players), face down but for its top card; the rest is the
+// draw pile. In the middle there is room for four building piles, before each player for four discard piles. Hands are
+// empty.
 //
-// TURN. Draw until you hold five cards. Then play as many cards onto the building piles as you can and like: a building
-// pile begins with a 1 and counts up to 12. Cards may come from the top of your stock, from your hand, or from the
-// tops of your own discard piles, in any order. Whoever has played all cards of the hand draws five new ones at once and
-// goes on. Put a card from your hand onto one of your discard piles, on top of what is there, to end your turn; you may
-// do so whenever you like.
+// TURN. Draw until you hold five cards. Then play as many cards onto the building piles as you can and want: a building
+// pile begins with a 1 and counts up to 12. Cards may come from the top of your stock, from your hand, or from the tops
+// of your own discard piles, in any order. A player who has played all cards of the hand draws five new ones at once
+// and goes on. Put a card from your hand onto one of your discard piles, on top of what is there, to end your turn; you
+// may do so whenever you like.
 //
 // PILES. A building pile that has reached 12 is set aside. If the draw pile is empty when a card is to be drawn, the
 // cards set aside are shuffled and become the draw pile; if there are none, you go on with fewer cards. With an empty
 // hand and nothing to draw you must play from the stock and the discard piles while that is possible, and pass then.
 //
-// END. Whoever plays the last card of the stock wins at once. If a full circle of turns brings no draw, no play and no
-// discard, the game is a draw.
+// END. The player who plays the last card of the own stock wins at once. If a full circle of turns brings no draw, no
+// play and no discard, the game is a draw.
 //
-// Choices where the sources leave one: wild cards stay wild cards when a pile is set aside; a player whose hand is empty
-// and who completes a pile, so that there is something to draw again, draws at once. One game is one round; seat 0
-// begins, and whoever plays many games swaps the seats.
+// Choices where the sources leave one: wild cards stay wild cards when a pile is set aside; a player whose hand is
+// empty and who completes a pile, so that there is something to draw again, draws at once. One game is one round, and
+// seat 0 begins; comparisons play every deal with swapped seats.
 //
 // Options, actions, phases, observation and randomness: docs/games/skipbo.md.
 #pragma once
@@ -32,7 +33,7 @@
 
 namespace env {
 
-// Where things stand in an observation row for P players (docs/games/skipbo.md has the fields).
+// Offsets of the groups in an observation row for P players (docs/games/skipbo.md has the fields).
 struct SkipboLayout {
   // A player's slots; the four building piles are everybody's, and stand on each player's board.
   static constexpr int kStock = 0, kHand = 1, kDiscards = 6, kBuilding = 10, kSlots = 14;
@@ -47,8 +48,7 @@ struct SkipboLayout {
 
 struct SkipboBots;
 
-struct Skipbo : CardGame<Skipbo> {
-  using Rules = SkipboRules;
+struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   using Bots = SkipboBots;
   using Layout = SkipboLayout;
 
@@ -56,9 +56,9 @@ struct Skipbo : CardGame<Skipbo> {
   static constexpr int kVersion = 1;
   static constexpr int kNumActions = 61;
   static constexpr int kMinPlayers = 2;
-  static constexpr int kMaxPlayers = 6;
   static constexpr const char* kWhyPlayers = "the rules are written for these";
   static constexpr int kNumPhases = 2;
+  static constexpr int kScoreScale = 100;  // with round_reward = 10, as in training, a card off a stock pays a tenth
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = Rules::kKinds;
@@ -72,58 +72,40 @@ struct Skipbo : CardGame<Skipbo> {
   enum Phase : uint8_t { kTurnPhase, kStuckPhase };  // stuck: nothing to do but pass
 
   // A card is coded as its number, the wild card as 13; 0 is no card.
-  static constexpr int kNoCard = 0;
   static constexpr int kWild = 13;
   static constexpr int kHidden = 14;  // in observations: a card that the observer cannot see
   static constexpr int kFull = 12;    // cards of a building pile
 
-  // What people call the places.
+  // Names of the places for people.
   static constexpr const char* kSourceNames = "sabcdewxyz";
   static constexpr const char* kHandNames = kSourceNames + kHand;
   static constexpr const char* kDiscardNames = kSourceNames + kDiscards;
   static constexpr const char* kBuildingNames = "1234";
 
   // ---- state -------------------------------------------------------------------------------------------
-  Rng rng;
-  uint32_t decisions;
-  uint32_t completed;   // building piles
-  uint32_t reshuffles;  // of cards set aside
+  // Completed building piles are set aside: they are the discard pile of CardGame. Totals are the cards left in the
+  // stocks, once the game is over and not a draw.
+  uint32_t completed;  // building piles
   uint32_t turns[kMaxPlayers];
-  int32_t totals[kMaxPlayers];           // cards left in the stocks, once the game is over and not a draw
-  uint8_t pile[Rules::kMaxCards];        // draw pile from the left, cards set aside from the right end
-  uint8_t discards[Rules::kMaxCards];    // seat by seat, pile by pile, bottom first
-  uint8_t face_down[1 + Rules::kKinds];  // cards by code in the draw pile, in hands and under the tops of stocks
-  uint8_t discard_size[kMaxPlayers][kPiles];
+  uint8_t own_discards[Rules::kMaxCards];  // seat by seat, pile by pile, bottom first
+  uint8_t face_down[1 + Rules::kKinds];    // cards by code in the draw pile, in hands and under the tops of stocks
+  uint8_t own_discard_size[kMaxPlayers][kPiles];
   uint8_t stock[kMaxPlayers][Rules::kMaxStock];
   uint8_t stock_size[kMaxPlayers];
   uint8_t hand[kMaxPlayers][kHandCards];  // in the order of drawing
   uint8_t hand_size[kMaxPlayers];
   uint8_t building[kPiles][kFull];
   uint8_t height[kPiles];
-  uint8_t num_players;
-  uint8_t mover;
-  uint8_t current_phase;
-  uint8_t draw_size;
-  uint8_t aside_size;
-  uint8_t starter;
-  uint8_t idle;          // turns in a row, this one included, in which nothing was drawn, played or discarded so far
-  uint8_t reshuffled;    // in this game
-  uint8_t actor;         // who made the last decision
-  uint8_t last_action;   // what it was
-  uint8_t last_card;     // and which card it moved
-  uint8_t stock_played;  // whether that came from a stock
-  uint8_t finished;
-  uint8_t cut;       // truncated
-  uint8_t deadlock;  // a draw
-  uint8_t unused[1];
+  uint8_t idle;         // turns in a row, this one included, in which nothing was drawn, played or discarded so far
+  uint8_t last_action;  // the last decision
+  uint8_t last_card;    // and which card it moved
+  uint8_t deadlock;     // a draw
+  uint8_t spare[4];
 
   // ---- play --------------------------------------------------------------------------------------------
   void reset(const Rules& rules, int players, uint64_t key) {
-    std::memset(static_cast<void*>(this), 0, sizeof *this);
-    rng = {key, 0};
-    num_players = static_cast<uint8_t>(players);
-    std::memcpy(pile, rules.sorted_deck, sizeof pile);
-    draw_size = static_cast<uint8_t>(rules.deck_size);
+    clear_table(players, key);
+    gather_deck(rules, 0);
     for (int kind = 0; kind < Rules::kKinds; ++kind) face_down[kind + 1] = static_cast<uint8_t>(rules.deck[kind]);
     for (int seat = 0; seat < players; ++seat) {
       stock_size[seat] = static_cast<uint8_t>(rules.stock_cards);
@@ -136,13 +118,9 @@ struct Skipbo : CardGame<Skipbo> {
     start_turn(starter);
   }
 
-  void step(const Rules& rules, int action) {
-    ++decisions;
-    actor = mover;
+  void decide(const Rules&, int action) {
     last_action = static_cast<uint8_t>(action);
     last_card = kNoCard;
-    stock_played = 0;
-    const uint8_t decided = current_phase;
     if (action == kPass) {
       pass();
     } else if (action >= kDiscard) {
@@ -150,22 +128,17 @@ struct Skipbo : CardGame<Skipbo> {
     } else {
       play((action - kPlay) / kPiles, (action - kPlay) % kPiles);
     }
-    if (decisions == static_cast<uint32_t>(rules.max_decisions) && !finished) {
-      finish();
-      cut = 1;
-    }
-    if (finished) current_phase = decided;
   }
 
-  // Of cards that are equal, and of building piles that are empty, the first stands for all.
+  // Among equal cards, and among empty building piles, the first stands for all.
   uint64_t legal(const Rules&) const {
     if (finished) return 0;
     if (current_phase == kStuckPhase) return uint64_t{1} << kPass;
     const Fits fits = open_piles();
     uint64_t mask = board_plays(fits);
     uint32_t seen = 0;
-    for (int place = 0; place < hand_size[mover]; ++place) {
-      const int card = hand[mover][place];
+    for (int place = 0; place < hand_size[to_move]; ++place) {
+      const int card = hand[to_move][place];
       if (seen >> card & 1) continue;
       seen |= 1u << card;
       mask |= uint64_t{fits.piles[card]} << (kPlay + kPiles * (kHand + place));
@@ -175,10 +148,8 @@ struct Skipbo : CardGame<Skipbo> {
   }
 
   // ---- results -----------------------------------------------------------------------------------------
-  bool standing_changed() const { return finished; }
-  bool won() const { return finished && !cut && !deadlock; }
-  bool scored() const { return stock_played; }
-  int score_change(int seat) const { return seat == actor && stock_played ? -1 : 0; }
+  bool pays_win() const { return CardGame::pays_win() && !deadlock; }
+  int score_change(int seat) const { return seat == last_mover && scored ? -1 : 0; }
 
   static std::vector<std::string> stat_names(int players) {
     std::vector<std::string> names = {"decisions", "turns", "completed_piles", "reshuffles", "deadlock", "winner"};
@@ -192,7 +163,7 @@ struct Skipbo : CardGame<Skipbo> {
     for (uint32_t number : {decisions, sum, completed, reshuffles, uint32_t{deadlock}}) {
       *out++ = static_cast<int32_t>(number);
     }
-    *out++ = stock_size[actor] == 0 ? actor : -1;
+    *out++ = stock_size[last_mover] == 0 ? last_mover : -1;
     for (int seat = 0; seat < num_players; ++seat) *out++ = static_cast<int32_t>(turns[seat]);
   }
 
@@ -214,31 +185,32 @@ struct Skipbo : CardGame<Skipbo> {
 
   // ---- piles -------------------------------------------------------------------------------------------
   uint8_t stock_top(int seat) const { return stock_size[seat] ? stock[seat][stock_size[seat] - 1] : uint8_t{kNoCard}; }
-  uint8_t aside_at(int i) const { return pile[Rules::kMaxCards - 1 - i]; }  // 0 is the first one set aside
 
-  // The place in `discards` where a discard pile begins.
-  int discard_begin(int seat, int index) const {
-    const uint8_t* sizes = discard_size[0];
+  // Index in `own_discards` where a discard pile begins.
+  int own_discard_begin(int seat, int index) const {
+    const uint8_t* sizes = own_discard_size[0];
     int begin = 0;
     for (int i = 0; i < seat * kPiles + index; ++i) begin += sizes[i];
     return begin;
   }
 
   // A card of a discard pile, from its top (0) down.
-  uint8_t discard_at(int seat, int index, int depth) const {
-    const int size = discard_size[seat][index];
-    return depth < size ? discards[discard_begin(seat, index) + size - 1 - depth] : uint8_t{kNoCard};
+  uint8_t own_discard_at(int seat, int index, int depth) const {
+    const int size = own_discard_size[seat][index];
+    return depth < size ? own_discards[own_discard_begin(seat, index) + size - 1 - depth] : uint8_t{kNoCard};
   }
 
   // Whether the player to move can play from the stock or the discard piles.
   bool board_can_play() const { return board_plays(open_piles()) != 0; }
 
  private:
+  friend CardGame;
+
   void observe_board(const Rules& rules, int seat, int r, int16_t* out) const;
   std::string check_cards(const Rules& rules) const;
   static std::string card_name(int card);
 
-  // By card code: the building piles that take the card, a bit each.
+  // Building piles that take a card, by card code, as bit masks.
   struct Fits {
     uint8_t piles[1 + Rules::kKinds];
   };
@@ -255,41 +227,24 @@ struct Skipbo : CardGame<Skipbo> {
   }
 
   uint64_t board_plays(const Fits& fits) const {
-    uint64_t mask = uint64_t{fits.piles[stock_top(mover)]} << (kPlay + kPiles * kStock);
-    int end = discard_begin(mover, 0);
+    uint64_t mask = uint64_t{fits.piles[stock_top(to_move)]} << (kPlay + kPiles * kStock);
+    int end = own_discard_begin(to_move, 0);
     for (int i = 0; i < kPiles; ++i) {
-      end += discard_size[mover][i];
-      const int top = discard_size[mover][i] ? discards[end - 1] : kNoCard;
+      end += own_discard_size[to_move][i];
+      const int top = own_discard_size[to_move][i] ? own_discards[end - 1] : kNoCard;
       mask |= uint64_t{fits.piles[top]} << (kPlay + kPiles * (kDiscards + i));
     }
     return mask;
   }
 
-  uint8_t draw_card() {
-    const uint32_t i = rng.below(draw_size);
-    const uint8_t card = pile[i];
-    pile[i] = pile[--draw_size];
-    return card;
-  }
-
-  void reshuffle() {
-    uint8_t cards[Rules::kMaxCards];
-    for (int i = 0; i < aside_size; ++i) {
-      cards[i] = aside_at(i);
-      ++face_down[cards[i]];
-    }
-    std::memcpy(pile, cards, aside_size);
-    draw_size = aside_size;
-    aside_size = 0;
-    reshuffled = 1;
-    ++reshuffles;
-  }
-
   void refill() {
-    while (hand_size[mover] < kHandCards) {
-      if (draw_size == 0 && aside_size == 0) return;
-      if (draw_size == 0) reshuffle();
-      hand[mover][hand_size[mover]++] = draw_card();
+    while (hand_size[to_move] < kHandCards) {
+      if (draw_size == 0 && discard_size == 0) return;
+      if (draw_size == 0) {
+        reshuffle(0);
+        for (int i = 0; i < draw_size; ++i) ++face_down[pile[i]];
+      }
+      hand[to_move][hand_size[to_move]++] = draw_card();
       idle = 0;
     }
   }
@@ -300,61 +255,60 @@ struct Skipbo : CardGame<Skipbo> {
     building[target][height[target]++] = last_card;
     idle = 0;
     if (height[target] == kFull) set_aside(target);
-    if (stock_size[mover] == 0) return finish();
-    if (hand_size[mover] == 0) refill();
-    look();
+    if (stock_size[to_move] == 0) return finish();
+    if (hand_size[to_move] == 0) refill();
+    update_phase();
   }
 
   void discard(int place, int index) {
     last_card = take(kHand + place);
-    const int at = discard_begin(mover, index) + discard_size[mover][index];
-    std::memmove(discards + at + 1, discards + at, static_cast<size_t>(Rules::kMaxCards - 1 - at));
-    discards[at] = last_card;
-    ++discard_size[mover][index];
+    const int at = own_discard_begin(to_move, index) + own_discard_size[to_move][index];
+    std::memmove(own_discards + at + 1, own_discards + at, static_cast<size_t>(Rules::kMaxCards - 1 - at));
+    own_discards[at] = last_card;
+    ++own_discard_size[to_move][index];
     idle = 0;
-    start_turn(next(mover));
+    start_turn(next(to_move));
   }
 
   void pass() {
     if (idle == num_players) {
       finished = deadlock = 1;
     } else {
-      start_turn(next(mover));
+      start_turn(next(to_move));
     }
   }
 
   // ---- consequences ------------------------------------------------------------------------------------
-  // Takes a card from where it lies.
+  // Removes a card from its source.
   uint8_t take(int source) {
     if (source == kStock) {
-      const uint8_t card = stock_top(mover);
-      stock[mover][--stock_size[mover]] = kNoCard;
-      if (stock_size[mover]) --face_down[stock_top(mover)];
-      stock_played = 1;
+      const uint8_t card = stock_top(to_move);
+      stock[to_move][--stock_size[to_move]] = kNoCard;
+      if (stock_size[to_move]) --face_down[stock_top(to_move)];
+      scored = 1;
       return card;
     }
     if (source >= kDiscards) {
       const int index = source - kDiscards;
-      const int at = discard_begin(mover, index) + --discard_size[mover][index];
-      const uint8_t card = discards[at];
-      std::memmove(discards + at, discards + at + 1, static_cast<size_t>(Rules::kMaxCards - 1 - at));
-      discards[Rules::kMaxCards - 1] = kNoCard;
+      const int at = own_discard_begin(to_move, index) + --own_discard_size[to_move][index];
+      const uint8_t card = own_discards[at];
+      std::memmove(own_discards + at, own_discards + at + 1, static_cast<size_t>(Rules::kMaxCards - 1 - at));
+      own_discards[Rules::kMaxCards - 1] = kNoCard;
       return card;
     }
-    uint8_t* cards = hand[mover];
+    uint8_t* cards = hand[to_move];
     const int place = source - kHand;
     const uint8_t card = cards[place];
     --face_down[card];
-    --hand_size[mover];
-    for (int i = place; i < hand_size[mover]; ++i) cards[i] = cards[i + 1];
-    cards[hand_size[mover]] = kNoCard;
+    --hand_size[to_move];
+    for (int i = place; i < hand_size[to_move]; ++i) cards[i] = cards[i + 1];
+    cards[hand_size[to_move]] = kNoCard;
     return card;
   }
 
   void set_aside(int target) {
     for (uint8_t& card : building[target]) {
-      pile[Rules::kMaxCards - 1 - aside_size] = card;
-      ++aside_size;
+      push_discard(card);
       card = kNoCard;
     }
     height[target] = 0;
@@ -362,18 +316,24 @@ struct Skipbo : CardGame<Skipbo> {
   }
 
   void start_turn(int seat) {
-    mover = static_cast<uint8_t>(seat);
+    to_move = static_cast<uint8_t>(seat);
     ++turns[seat];
     ++idle;
     refill();
-    look();
+    update_phase();
   }
 
-  // Says whether the mover has anything to do.
-  void look() { current_phase = hand_size[mover] || board_can_play() ? kTurnPhase : kStuckPhase; }
+  // Sets the phase: whether the player to move has anything to do but pass.
+  void update_phase() { current_phase = hand_size[to_move] || board_can_play() ? kTurnPhase : kStuckPhase; }
 
   void finish() {
     finished = 1;
+    count_stocks();
+  }
+
+  void score_truncated(const Rules&) { count_stocks(); }
+
+  void count_stocks() {
     for (int seat = 0; seat < num_players; ++seat) totals[seat] = stock_size[seat];
   }
 };

@@ -1,4 +1,4 @@
-// Skip-Bo: who knows what. Observations, the belief, and samples from it; and the game's description for search.
+// Skip-Bo: observations, the belief and samples from it, and the game's description for search.
 #pragma once
 
 #include "env/games/skipbo.h"
@@ -56,11 +56,11 @@ inline void Skipbo::observe_board(const Rules& rules, int seat, int r, int16_t* 
     const bool empty = open && place >= hand_size[seat];
     put(kHandZone, place, empty ? kNoCard : r == 0 ? hand[seat][place] : kHidden, kNoCard, 0);
   }
-  int end = discard_begin(seat, 0);
+  int end = own_discard_begin(seat, 0);
   for (int i = 0; i < kPiles; ++i) {
-    const int size = discard_size[seat][i];
+    const int size = own_discard_size[seat][i];
     end += size;
-    const int top = size > 0 ? discards[end - 1] : kNoCard, under = size > 1 ? discards[end - 2] : kNoCard;
+    const int top = size > 0 ? own_discards[end - 1] : kNoCard, under = size > 1 ? own_discards[end - 2] : kNoCard;
     put(kDiscardZone, i, open ? top : kHidden, rules.extras ? under : kNoCard, rules.extras ? size : 0);
   }
   for (int i = 0; i < kPiles; ++i) put(kBuildingZone, i, height[i], kNoCard, 0);
@@ -78,7 +78,7 @@ inline void Skipbo::observe(const Rules& rules, int seat, int16_t* out, bool cou
     *out++ = rules.extras ? stock_size[s] : uint8_t{0};
   }
   *out++ = rules.extras ? draw_size : uint8_t{0};
-  *out++ = rules.extras ? aside_size : uint8_t{0};
+  *out++ = rules.extras ? discard_size : uint8_t{0};
   *out++ = static_cast<int16_t>(std::min(decisions / 8, 63u));
   *out++ = static_cast<int16_t>(relative(to_play(), seat));
   *out++ = reshuffled;
@@ -89,9 +89,9 @@ inline void Skipbo::observe(const Rules& rules, int seat, int16_t* out, bool cou
   if (counts) unseen_counts(seat, out);
 }
 
-// The belief, [2][13]: row 0, the cards of which every card that the seat cannot see (in other hands, in the draw pile and
-// under the tops of stocks, its own included) is a uniform draw; row 1, those of which the next card to be drawn is one.
-// They differ when the draw pile is empty: then the next card comes from those set aside.
+// The belief, [2][13]: row 0, the cards of which every card that the seat cannot see (in other hands, in the draw pile
+// and under the tops of stocks, its own included) is a uniform draw; row 1, those of which the next card to be drawn is
+// one. They differ when the draw pile is empty: then the next card comes from those set aside.
 inline void Skipbo::unseen_counts(int seat, int16_t* out) const {
   int16_t* next_draw = out + kCardKinds;
   for (int kind = 0; kind < kCardKinds; ++kind) out[kind] = face_down[kind + 1];
@@ -100,12 +100,12 @@ inline void Skipbo::unseen_counts(int seat, int16_t* out) const {
     std::copy(out, out + kCardKinds, next_draw);
   } else {
     std::fill(next_draw, next_draw + kCardKinds, int16_t{0});
-    for (int i = 0; i < aside_size; ++i) ++next_draw[aside_at(i) - 1];
+    for (int i = 0; i < discard_size; ++i) ++next_draw[discard_at(i) - 1];
   }
 }
 
-// Deals anew everything that the seat cannot see, and the future. What others did, and which cards a reshuffle
-// put into the draw pile, is no evidence here (docs/games/skipbo.md says why).
+// Deals everything anew that the seat cannot see, and the future. What others did, and which cards a reshuffle put into
+// the draw pile, is not used as evidence (docs/games/skipbo.md says why).
 inline void Skipbo::determinize(const Rules&, int seat, uint64_t key) {
   Rng dealer{key, 0};
   uint8_t pool[Rules::kMaxCards];
@@ -132,7 +132,8 @@ inline std::string Skipbo::phase_name(int phase) {
   return names[phase];
 }
 
-// The last word names both places: s the stock, a to e the hand, w to z the own discard piles, 1 to 4 the building piles.
+// The last word names both places: s the stock, a to e the hand, w to z the own discard piles, 1 to 4 the building
+// piles.
 inline std::string Skipbo::action_name(int action) {
   if (action == kPass) return "pass";
   const bool plays = action < kDiscard;
@@ -141,9 +142,10 @@ inline std::string Skipbo::action_name(int action) {
   return std::string(plays ? "play " : "discard ") + kSourceNames[from] + targets[action % kPiles];
 }
 
-// A card leaves its slot (role 0) for a building pile (role 6 on the own board, 7 on the others') or a discard pile (role
-// 8). The rest of the hand is concerned if it came from there: cards behind it move up (roles 1 to 4, by distance), those
-// before it (role 5) stay, but all are drawn anew when the hand is empty, and none is seen any more when the turn is over.
+// A card leaves its slot (role 0) for a building pile (role 6 on the own board, 7 on the others') or a discard pile
+// (role 8). The rest of the hand is involved if the card came from there: cards behind it move up (roles 1 to 4, by
+// distance), those before it (role 5) stay, but all are drawn anew when the hand is empty, and none is seen any more
+// when the turn is over.
 inline ActionShape Skipbo::action_shape(int players, int action) {
   enum Role { kLeaves, kBehind, kBefore = kBehind + kHandCards - 1, kBuilt, kBuiltElsewhere, kReceives };
   if (action == kPass) return {4, {}};
@@ -165,14 +167,14 @@ inline ActionShape Skipbo::action_shape(int players, int action) {
   return shape;
 }
 
-// Every slot says itself what it is, so a board is a set of slots.
+// Every slot names its own zone, so that a board is a set of slots.
 inline std::vector<std::vector<int>> Skipbo::symmetric_blocks() {
   std::vector<std::vector<int>> blocks;
   for (int slot = 0; slot < Layout::kSlots; ++slot) blocks.push_back({slot});
   return blocks;
 }
 
-// Who has drawn the last card may get stuck; that is left out.
+// A player may get stuck when all cards are drawn; that is left out.
 inline PhaseRule Skipbo::phase_rule(int, int phase, int action) {
   if (phase == kStuckPhase) return {action == kPass, kTurnPhase, true};
   return {action != kPass, kTurnPhase, action >= kDiscard};

@@ -1,7 +1,7 @@
 // Skip-Bo: the options of a rule set. docs/games/skipbo.md explains each of them.
 #pragma once
 
-#include "env/game.h"
+#include "env/rules.h"
 
 namespace env {
 
@@ -40,24 +40,12 @@ struct SkipboRules {
 
   static std::vector<std::pair<std::string, RuleList>> presets() { return {{"official", {}}}; }
 
-  // Checks what single options cannot, and derives the rest.
+  // Refuses impossible combinations of options and derives the rest.
   void prepare(int players) {
     stock_cards = stock ? stock : (players <= 4 ? 30 : 20);
-    deck_size = 0;
-    for (int kind = 0; kind < kKinds; ++kind) {
-      for (int i = 0; i < deck[kind]; ++i) {
-        if (deck_size < kMaxCards) sorted_deck[deck_size] = static_cast<uint8_t>(kind + 1);
-        ++deck_size;
-      }
-    }
-    const int needed = stock_cards * players + kHandCards;
-    if (deck_size < needed || deck_size > kMaxCards) {
-      throw RuleError("deck",
-                      "between " + std::to_string(needed) + " (" + std::to_string(stock_cards) + " for each of " +
-                          std::to_string(players) + " stocks, and a hand) and " + std::to_string(kMaxCards) +
-                          " cards in all",
-                      std::to_string(deck_size));
-    }
+    deck_size =
+        sort_deck(deck, sorted_deck, stock_cards * players + kHandCards,
+                  std::to_string(stock_cards) + " for each of " + std::to_string(players) + " stocks, and a hand");
   }
 };
 

@@ -1,10 +1,10 @@
 // Skyjo, the rules.
 //
-// CARDS. 150 cards: -2 five times, -1 ten times, 0 fifteen times, 1 to 12 ten times each. 2 to 8 players. Everybody
+// CARDS. 150 cards: -2 five times, -1 ten times, 0 fifteen times, 1 to 12 ten times each. 2 to 8 players. Every player
 // has 12 cards face down in a grid of 3 rows and 4 columns; one card opens the discard pile, the rest is the draw
 // pile. Nobody looks at face-down cards, not even their owner.
 //
-// START. Everybody turns two cards over. The highest sum begins (ties: the lowest seat); in later rounds the player
+// START. Every player turns two cards over. The highest sum begins (ties: the lowest seat); in later rounds the player
 // who ended the last one.
 //
 // TURN. Take the top of the discard pile and replace one of your cards with it; or draw from the pile, and either
@@ -14,9 +14,9 @@
 //
 // COLUMNS. Three equal face-up cards in a column leave the grid, on top of the discard pile, at once.
 //
-// END. When all cards of a player are face up after a turn, everybody else has one more turn. Then all cards are
+// END. When all cards of a player are face up after a turn, every other player has one more turn. Then all cards are
 // turned over (completed columns leave) and the sums are taken. If the sum of the player who ended the round is not
-// strictly the lowest, it is doubled, unless it is zero or negative. Rounds are played until somebody's total
+// strictly the lowest, it is doubled, unless it is zero or negative. Rounds are played until a player's total
 // is 100 or more; the lowest total wins, equal lowest totals share the win.
 //
 // Options, actions, phases, observation and randomness: docs/games/skyjo.md.
@@ -30,9 +30,9 @@
 
 namespace env {
 
-// Where things stand in an observation row for P players (docs/games/skyjo.md has the fields).
+// Offsets of the groups in an observation row for P players (docs/games/skyjo.md has the fields).
 struct SkyjoLayout {
-  static constexpr int kHistory = 16;
+  static constexpr int kHistory = kHistoryLength;
   static constexpr int board(int) { return 0; }
   static constexpr int discard(int players) { return 48 * players; }
   static constexpr int global(int players) { return discard(players) + 2; }
@@ -45,10 +45,14 @@ struct SkyjoLayout {
   }
 };
 
+// A line of the public history.
+struct SkyjoEvent {
+  uint8_t actor, kind, position, card, card_out, source, unused[2];
+};
+
 struct SkyjoBots;
 
-struct Skyjo : CardGame<Skyjo> {
-  using Rules = SkyjoRules;
+struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   using Bots = SkyjoBots;
   using Layout = SkyjoLayout;
 
@@ -56,9 +60,9 @@ struct Skyjo : CardGame<Skyjo> {
   static constexpr int kVersion = 1;
   static constexpr int kNumActions = 16;
   static constexpr int kMinPlayers = 2;
-  static constexpr int kMaxPlayers = 8;
   static constexpr const char* kWhyPlayers = "the rules are written for these";
   static constexpr int kNumPhases = 5;
+  static constexpr int kScoreScale = 100;  // the points that end a match
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = SkyjoRules::kValues;
@@ -72,72 +76,29 @@ struct Skyjo : CardGame<Skyjo> {
   static constexpr int kColumns = 4;
   static constexpr uint16_t kColumnMask = 0x111;  // cells 0, 4, 8; shift by the column
   static constexpr uint16_t kAllCells = 0xfff;
-  static constexpr int kNobody = 0xff;
 
   // A card is coded as value + 3, so 1..15; 0 is no card.
-  static constexpr int kNoCard = 0;
   static constexpr int value_of(int card) { return card - 3; }
 
-  // A line of the public history, as it stands in an observation but for the actor, who is 1 + seat here.
-  struct Event {
-    uint8_t actor, kind, position, card, card_out, source, unused[2];
-  };
-
   // ---- state -------------------------------------------------------------------------------------------
-  Rng rng;
-  uint32_t decisions;  // in this episode
-  uint32_t turns;      // completed in this episode
-  uint32_t round;
-  uint32_t round_decisions;
-  int32_t totals[kMaxPlayers];
-  int32_t round_scores[kMaxPlayers];  // of the last round that ended
-  uint16_t face_down[kMaxPlayers];    // bit per cell
-  uint16_t in_grid[kMaxPlayers];      // bit per cell that is not cleared
+  uint32_t turns;                   // completed in this episode
+  uint16_t face_down[kMaxPlayers];  // bit per cell
+  uint16_t in_grid[kMaxPlayers];    // bit per cell that is not cleared
   uint16_t columns_cleared[kMaxPlayers];
-  uint8_t grid[kMaxPlayers][kCells];    // card codes, kNoCard where cleared
-  uint8_t pile[SkyjoRules::kMaxCards];  // draw pile from the left, discard pile from the right end (its bottom)
-  uint8_t draw_counts[16];              // cards of each code in the draw pile
-  uint8_t down_counts[16];              // cards of each code face down in the grids
-  uint8_t removed[16];                  // cards of each code out of play
-  Event history[Layout::kHistory];      // ring, round_decisions names the next place
-  uint8_t num_players;
-  uint8_t mover;
-  uint8_t current_phase;
-  uint8_t draw_size;
-  uint8_t discard_size;
+  uint8_t grid[kMaxPlayers][kCells];  // card codes, kNoCard where cleared
+  uint8_t draw_counts[16];            // cards of each code in the draw pile
+  uint8_t down_counts[16];            // cards of each code face down in the grids
+  uint8_t removed[16];                // cards of each code out of play
   uint8_t hand;
   uint8_t hand_source;
   uint8_t ender;         // seat or kNobody
-  uint8_t starter;       // who began the round; kNobody while cards are revealed before it
+  uint8_t last_ender;    // of the round before, or kNobody
   uint8_t clear_column;  // column offered in the clear phase, else kNobody
-  uint8_t reshuffled;
-  uint8_t actor;        // who made the last decision
-  uint8_t round_ended;  // by the last decision, and not by truncation
-  uint8_t finished;
-  uint8_t cut;         // truncated
-  uint8_t last_ender;  // of the round before, or kNobody
+  uint8_t spare[7];
 
   // ---- play --------------------------------------------------------------------------------------------
-  void reset(const Rules& rules, int players, uint64_t key) {
-    std::memset(static_cast<void*>(this), 0, sizeof *this);
-    rng = {key, 0};
-    num_players = static_cast<uint8_t>(players);
-    if (rules.initial_scores == Rules::InitialScores::kUniform) {
-      for (int seat = 0; seat < players; ++seat) {
-        Rng draw{key, (uint64_t{1} << 56) + static_cast<uint64_t>(seat)};
-        totals[seat] = static_cast<int32_t>(draw.below(static_cast<uint32_t>(rules.target)));
-      }
-    }
-    ender = kNobody;
-    start_round(rules);
-  }
-
-  void step(const Rules& rules, int action) {
-    ++decisions;
-    actor = mover;
-    round_ended = 0;
-    const uint8_t decided = current_phase;
-    switch (decided) {
+  void decide(const Rules& rules, int action) {
+    switch (current_phase) {
       case kSourcePhase:
         action == kDeck ? draw_from_deck() : take_discard();
         break;
@@ -154,7 +115,6 @@ struct Skyjo : CardGame<Skyjo> {
         decide_column(rules, action == kDiscard);
         break;
     }
-    if (decisions == static_cast<uint32_t>(rules.max_decisions) && !finished) truncate(rules, decided);
   }
 
   uint64_t legal(const Rules&) const {
@@ -163,20 +123,15 @@ struct Skyjo : CardGame<Skyjo> {
       case kSourcePhase:
         return 1u << kDeck | 1u << kTake;
       case kPositionPhase:
-        return static_cast<uint64_t>(hand != kNoCard ? in_grid[mover] : face_down[mover]) << kPosition;
+        return static_cast<uint64_t>(hand != kNoCard ? in_grid[to_move] : face_down[to_move]) << kPosition;
       case kSetupPhase:
-        return static_cast<uint64_t>(face_down[mover]) << kPosition;
+        return static_cast<uint64_t>(face_down[to_move]) << kPosition;
       default:
         return 1u << kKeep | 1u << kDiscard;
     }
   }
 
   // ---- results -----------------------------------------------------------------------------------------
-  bool standing_changed() const { return round_ended || finished; }
-  bool won() const { return finished && !cut; }
-  bool scored() const { return round_ended; }
-  int score_change(int seat) const { return round_scores[seat]; }
-
   static std::vector<std::string> stat_names(int players) {
     std::vector<std::string> names = {"decisions", "turns", "rounds", "ender"};
     for (int seat = 0; seat < players; ++seat) names.push_back("columns_cleared_" + std::to_string(seat));
@@ -208,56 +163,30 @@ struct Skyjo : CardGame<Skyjo> {
   std::string last_event() const;
   std::string render(const Rules& rules, int seat) const;
 
-  // The card in hand is the only secret: its holder alone sees it, and only if it came from the deck.
-  bool hand_hidden_from(int seat) const { return hand_source == kFromDeck && seat != mover; }
-
-  // ---- piles -------------------------------------------------------------------------------------------
-  uint8_t discard_at(int i) const { return pile[Rules::kMaxCards - 1 - i]; }  // 0 is the bottom
-  uint8_t discard_top() const { return discard_size ? discard_at(discard_size - 1) : uint8_t{kNoCard}; }
+  // The card in hand is the only private card: if it came from the deck, only its holder sees it.
+  bool hand_hidden_from(int seat) const { return hand_source == kFromDeck && seat != to_move; }
 
  private:
-  void observe_board(int seat, int r, int16_t* out) const;
-  void push_discard(int card) {
-    pile[Rules::kMaxCards - 1 - discard_size] = static_cast<uint8_t>(card);
-    ++discard_size;
-  }
+  friend RoundGame;
+  friend CardGame;
 
-  uint8_t draw_card() {
-    const uint32_t i = rng.below(draw_size);
-    const uint8_t card = pile[i];
-    pile[i] = pile[--draw_size];
+  void observe_board(int seat, int r, int16_t* out) const;
+
+  uint8_t draw() {
+    const uint8_t card = draw_card();
     --draw_counts[card];
     return card;
   }
 
-  void reshuffle() {
-    uint8_t cards[Rules::kMaxCards];
-    const int count = discard_size - 1;
-    for (int i = 0; i < count; ++i) cards[i] = discard_at(i);
-    const uint8_t top = discard_top();
-    discard_size = 0;
-    push_discard(top);
-    for (int i = 0; i < count; ++i) ++draw_counts[cards[i]];
-    std::memcpy(pile, cards, static_cast<size_t>(count));
-    draw_size = static_cast<uint8_t>(count);
-    reshuffled = 1;
-  }
-
   // ---- a round -----------------------------------------------------------------------------------------
   void start_round(const Rules& rules) {
-    last_ender = ender;
-    rng.counter = uint64_t{round} << 32;
-    std::memcpy(pile, rules.sorted_deck, sizeof pile);
-    draw_size = static_cast<uint8_t>(rules.deck_size);
-    discard_size = 0;
+    last_ender = round ? ender : uint8_t{kNobody};
+    gather_deck(rules);
     for (int value = 0; value < Rules::kValues; ++value) {
       draw_counts[value + 1] = static_cast<uint8_t>(rules.deck[value]);
     }
     std::memset(down_counts, 0, sizeof down_counts);
     std::memset(removed, 0, sizeof removed);
-    std::memset(history, 0, sizeof history);
-    round_decisions = 0;
-    reshuffled = 0;
     ender = clear_column = kNobody;
     hand = kNoCard;
     hand_source = kNoSource;
@@ -265,16 +194,16 @@ struct Skyjo : CardGame<Skyjo> {
     for (int seat = 0; seat < num_players; ++seat) {
       face_down[seat] = in_grid[seat] = kAllCells;
       for (int cell = 0; cell < kCells; ++cell) {
-        const uint8_t card = draw_card();
+        const uint8_t card = draw();
         grid[seat][cell] = card;
         ++down_counts[card];
       }
     }
-    push_discard(draw_card());
+    push_discard(draw());
 
     if (rules.setup == Rules::Setup::kChosen && rules.initial_reveals > 0) {
       starter = kNobody;
-      mover = 0;
+      to_move = 0;
       current_phase = kSetupPhase;
       return;
     }
@@ -301,7 +230,7 @@ struct Skyjo : CardGame<Skyjo> {
         if (face_up_sum(seat) > face_up_sum(starter)) starter = static_cast<uint8_t>(seat);
       }
     }
-    mover = starter;
+    to_move = starter;
     current_phase = kSourcePhase;
   }
 
@@ -316,13 +245,15 @@ struct Skyjo : CardGame<Skyjo> {
   // ---- decisions ---------------------------------------------------------------------------------------
   void remember(Kind kind, int position, int card, int card_out, int source) {
     const auto byte = [](int number) { return static_cast<uint8_t>(number); };
-    history[round_decisions++ % Layout::kHistory] = {byte(1 + mover), kind, byte(position), byte(card), byte(card_out),
-                                                     byte(source),    {}};
+    RoundGame::remember({byte(1 + to_move), kind, byte(position), byte(card), byte(card_out), byte(source), {}});
   }
 
   void draw_from_deck() {
-    if (draw_size == 0) reshuffle();
-    hand = draw_card();
+    if (draw_size == 0) {
+      reshuffle(1);
+      for (int i = 0; i < draw_size; ++i) ++draw_counts[pile[i]];
+    }
+    hand = draw();
     hand_source = kFromDeck;
     remember(kDrew, 0, kNoCard, kNoCard, kFromDeck);
     current_phase = kKeepPhase;
@@ -350,10 +281,10 @@ struct Skyjo : CardGame<Skyjo> {
   }
 
   void replace(const Rules& rules, int cell) {
-    const uint8_t old = grid[mover][cell];
-    if (face_down[mover] >> cell & 1) turn_up(mover, cell);
+    const uint8_t old = grid[to_move][cell];
+    if (face_down[to_move] >> cell & 1) turn_up(to_move, cell);
     remember(kReplaced, 1 + cell, hand, old, hand_source);
-    grid[mover][cell] = hand;
+    grid[to_move][cell] = hand;
     hand = kNoCard;
     hand_source = kNoSource;
     push_discard(old);
@@ -361,18 +292,18 @@ struct Skyjo : CardGame<Skyjo> {
   }
 
   void turn_over(const Rules& rules, int cell) {
-    turn_up(mover, cell);
-    remember(kTurned, 1 + cell, grid[mover][cell], kNoCard, kNoSource);
+    turn_up(to_move, cell);
+    remember(kTurned, 1 + cell, grid[to_move][cell], kNoCard, kNoSource);
     after_change(rules, cell);
   }
 
   void reveal(const Rules& rules, int cell) {
-    turn_up(mover, cell);
-    remember(kRevealed, 1 + cell, grid[mover][cell], kNoCard, kNoSource);
-    clear_if_complete(rules, mover, cell % kColumns);
-    if (__builtin_popcount(face_down[mover]) > kCells - rules.initial_reveals) return;
-    if (mover + 1 < num_players) {
-      ++mover;
+    turn_up(to_move, cell);
+    remember(kRevealed, 1 + cell, grid[to_move][cell], kNoCard, kNoSource);
+    clear_if_complete(rules, to_move, cell % kColumns);
+    if (__builtin_popcount(face_down[to_move]) > kCells - rules.initial_reveals) return;
+    if (to_move + 1 < num_players) {
+      ++to_move;
     } else {
       choose_starter(rules);
     }
@@ -380,9 +311,9 @@ struct Skyjo : CardGame<Skyjo> {
 
   void decide_column(const Rules& rules, bool discard) {
     const int column = clear_column;
-    const int card = grid[mover][column];
+    const int card = grid[to_move][column];
     remember(discard ? kCleared : kDeclined, 1 + column, discard ? kNoCard : card, discard ? card : kNoCard, kNoSource);
-    if (discard) clear(rules, mover, column);
+    if (discard) clear(rules, to_move, column);
     offer_column(rules, column + 1);
   }
 
@@ -418,13 +349,13 @@ struct Skyjo : CardGame<Skyjo> {
 
   void after_change(const Rules& rules, int cell) {
     if (rules.clearing == Rules::Clearing::kVoluntary) return offer_column(rules, 0);
-    clear_if_complete(rules, mover, cell % kColumns);
+    clear_if_complete(rules, to_move, cell % kColumns);
     end_turn(rules);
   }
 
   void offer_column(const Rules& rules, int first) {
     for (int column = first; column < kColumns; ++column) {
-      if (!complete(mover, column)) continue;
+      if (!complete(to_move, column)) continue;
       clear_column = static_cast<uint8_t>(column);
       current_phase = kClearPhase;
       return;
@@ -435,28 +366,14 @@ struct Skyjo : CardGame<Skyjo> {
 
   void end_turn(const Rules& rules) {
     ++turns;
-    if (ender == kNobody && face_down[mover] == 0) ender = mover;
-    const int following = next(mover);
+    if (ender == kNobody && face_down[to_move] == 0) ender = to_move;
+    const int following = next(to_move);
     if (following == ender) {
-      end_round(rules, rules.ender_penalty == Rules::EnderPenalty::kStrictLowestRequired);
-      return;
+      score_round(rules, rules.ender_penalty == Rules::EnderPenalty::kStrictLowestRequired);
+      return end_round(rules);
     }
-    mover = static_cast<uint8_t>(following);
+    to_move = static_cast<uint8_t>(following);
     current_phase = kSourcePhase;
-  }
-
-  void end_round(const Rules& rules, bool penalty) {
-    score_round(rules, penalty);
-    round_ended = 1;
-    const int highest = *std::max_element(totals, totals + num_players);
-    const bool over = rules.episode == Rules::Episode::kRound || highest >= rules.target;
-    if (over || decisions == static_cast<uint32_t>(rules.max_decisions)) {
-      finished = 1;
-      cut = !over;
-      return;
-    }
-    ++round;
-    start_round(rules);
   }
 
   void score_round(const Rules& rules, bool penalty) {
@@ -476,10 +393,8 @@ struct Skyjo : CardGame<Skyjo> {
     for (int seat = 0; seat < num_players; ++seat) totals[seat] += round_scores[seat];
   }
 
-  void truncate(const Rules& rules, uint8_t decided) {
+  void score_truncated(const Rules& rules) {
     score_round(rules, false);
-    finished = cut = 1;
-    current_phase = decided;
     clear_column = kNobody;
   }
 };

@@ -1,28 +1,24 @@
-// Skyjo: is this a state of the game (for bytes that come from outside), and what does it look like (for people).
+// Skyjo: validity of states (for bytes that come from outside), and the table in words (for people).
 #pragma once
 
 #include "env/games/skyjo.h"
 
 namespace env {
 
-// Every step from a state that passes is safe and ends: that is what the checks are for. They accept any state that
-// play can reach, and some it cannot (a total that no round adds up to, say).
+// Guarantees that every step from an accepted state is safe and that play ends. Accepts every state that play can
+// reach, and some that it cannot (a total that no round adds up to, say).
 inline std::string Skyjo::check(const Rules& rules, int players) const {
-  if (num_players != players) return "it has " + std::to_string(num_players) + " players";
-  if (mover >= players || actor >= players) return "nobody sits where the player to move does";
-  if (current_phase >= kNumPhases) return "unknown phase";
-  if (finished > 1 || cut > finished || reshuffled > 1 || round_ended > 1) return "a flag is neither 0 nor 1";
+  if (const std::string problem = check_table(rules, players); !problem.empty()) return problem;
   if (ender != kNobody && ender >= players) return "nobody sits where the round's ender does";
   if (last_ender != kNobody && last_ender >= players) return "nobody sits where the last round's ender did";
   const bool setting_up = current_phase == kSetupPhase;
   if (setting_up ? (starter != kNobody || ender != kNobody) : starter >= players)
     return "nobody sits where the starter does";
-  if (draw_size + discard_size > rules.deck_size) return "there are more cards than in the deck";
   if (hand > 15 || hand_source > kFromDiscard || (hand == kNoCard) != (hand_source == kNoSource)) return "no such hand";
-  const auto cap = static_cast<uint32_t>(rules.max_decisions);
-  if (cap && (decisions > cap || (decisions == cap && !finished))) return "it is past max_decisions";
-  if (round_decisions > decisions || turns > decisions || round > decisions)
-    return "its counters contradict each other";
+  if (turns > decisions) return "its counters contradict each other";
+  for (uint8_t byte : spare) {
+    if (byte) return "it has something where nothing belongs";
+  }
 
   int left[16] = {};  // cards of the deck not yet met
   for (int value = 0; value < Rules::kValues; ++value) left[value + 1] = rules.deck[value];
@@ -48,12 +44,7 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
       if (face_down[seat] >> cell & 1) ++down[card];
     }
   }
-  for (int i = 0; i < draw_size + discard_size; ++i) {
-    const int card = i < draw_size ? pile[i] : discard_at(i - draw_size);
-    if (card < 1 || card > 15) return "a pile has no proper card";
-    --left[card];
-    draw[card] += i < draw_size;
-  }
+  if (!count_piles(left, draw)) return "a pile has no proper card";
   if (hand != kNoCard) --left[hand];
   for (int card = 0; card < 16; ++card) {
     if (left[card] != removed[card] || (removed[card] && rules.cleared_cards == Rules::ClearedCards::kDiscardPile)) {
@@ -61,14 +52,10 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
     }
     if (down[card] != down_counts[card] || draw[card] != draw_counts[card]) return "its card counts are wrong";
   }
-  for (int i = 0; i < Layout::kHistory; ++i) {
-    const Event& e = history[i];
-    const bool past = round_decisions >= Layout::kHistory || static_cast<uint32_t>(i) < round_decisions;
-    if (past != (e.kind != kNoEvent) || e.kind > kDeclined || e.actor > players ||
-        (e.actor == 0) != (e.kind == kNoEvent) || e.unused[0] || e.unused[1] || e.position > kCells || e.card > 15 ||
-        e.card_out > 15 || e.source > kFromDiscard) {
+  if (!history_is_sound(players, kDeclined)) return "its history has an impossible entry";
+  for (const Event& e : history) {
+    if (e.unused[0] || e.unused[1] || e.position > kCells || e.card > 15 || e.card_out > 15 || e.source > kFromDiscard)
       return "its history has an impossible entry";
-    }
   }
 
   const bool voluntary = rules.clearing == Rules::Clearing::kVoluntary;
@@ -77,16 +64,16 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
   if (finished) return "";
   if ((current_phase == kClearPhase) != (clear_column < kColumns)) return "no column is offered in this phase";
   if (clear_column != kNobody && clear_column >= kColumns) return "no such column";
-  if (ender != kNobody && (face_down[ender] || ender == mover)) return "the round's ender still has a turn";
+  if (ender != kNobody && (face_down[ender] || ender == to_move)) return "the round's ender still has a turn";
   for (int seat = 0; seat < players; ++seat) {
-    const bool between_turns = seat != mover || current_phase == kSourcePhase || current_phase == kKeepPhase;
-    const bool had_final_turn = ender != kNobody && relative(seat, ender) < relative(mover, ender);
+    const bool between_turns = seat != to_move || current_phase == kSourcePhase || current_phase == kKeepPhase;
+    const bool had_final_turn = ender != kNobody && relative(seat, ender) < relative(to_move, ender);
     if (between_turns && !had_final_turn && !face_down[seat])
       return "seat " + std::to_string(seat) + " has nothing face down, and the round goes on";
     if (setting_up) {
       const int revealed = kCells - __builtin_popcount(face_down[seat]);
-      const int wanted = seat < mover ? rules.initial_reveals : 0;
-      if (seat == mover ? revealed >= rules.initial_reveals : revealed != wanted)
+      const int wanted = seat < to_move ? rules.initial_reveals : 0;
+      if (seat == to_move ? revealed >= rules.initial_reveals : revealed != wanted)
         return "the reveals of the setup are out of order";
     }
   }
@@ -101,17 +88,18 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
       if (discard_size < 1) return "the discard pile is empty";
       break;
     case kPositionPhase:
-      if (hand == kNoCard ? !face_down[mover] || !discard_size : !in_grid[mover]) return "no position can be chosen";
+      if (hand == kNoCard ? !face_down[to_move] || !discard_size : !in_grid[to_move])
+        return "no position can be chosen";
       if (draw_size + discard_size < 1) return "there is nothing to draw";
       break;
     default:
-      if (hand != kNoCard || !complete(mover, clear_column)) return "the column offered is not complete";
+      if (hand != kNoCard || !complete(to_move, clear_column)) return "the column offered is not complete";
       if (draw_size + discard_size < 2 || discard_size < 1) return "there is nothing to draw";
   }
   return "";
 }
 
-// Cards as their codes (value + 3, 0 none), seats one after the other; histories latest first.
+// Cards are codes (value + 3, 0 for none), seat by seat; the history is latest first.
 inline StateFields Skyjo::inspect() const {
   using List = std::vector<int64_t>;
   const int n = num_players;
@@ -125,8 +113,8 @@ inline StateFields Skyjo::inspect() const {
   }
   for (int i = 0; i < discard_size; ++i) discard.push_back(discard_at(i));
   for (int card = 0; card < 16; ++card) out.insert(out.end(), removed[card], card);
-  for (uint32_t back = 1; back <= std::min<uint32_t>(round_decisions, Layout::kHistory); ++back) {
-    const Event& e = history[(round_decisions - back) % Layout::kHistory];
+  for (uint32_t back = 1; back <= num_events(); ++back) {
+    const Event& e = event(back);
     events.insert(events.end(), {e.actor - 1, e.kind, e.position, e.card, e.card_out, e.source});
   }
   const auto seat_or_none = [](uint8_t seat) { return seat == kNobody ? -1 : int64_t{seat}; };
@@ -152,12 +140,12 @@ inline StateFields Skyjo::inspect() const {
           {"history", events},
           {"clear_column", {seat_or_none(clear_column)}},
           {"done", {finished}},
-          {"truncated", {cut}}};
+          {"truncated", {truncated_}}};
 }
 
-// In a round that has just begun there is none yet.
+// A round that has just begun has no event yet.
 inline std::string Skyjo::last_event() const {
-  const Event& e = history[(round_decisions - 1) % Layout::kHistory];
+  const Event& e = event(1);
   const auto card = [](int code) { return std::to_string(value_of(code)); };
   const std::string where = std::to_string(e.position - 1);
   switch (e.kind) {
@@ -189,14 +177,14 @@ inline std::string Skyjo::render(const Rules& rules, int seat) const {
   auto text = [](int card) { return std::to_string(value_of(card)); };
   std::string out;
   std::snprintf(line, sizeof line, "Round %u, decision %u, %s\n", round + 1, decisions,
-                finished ? (cut ? "truncated" : "finished")
-                         : ("seat " + std::to_string(mover) + " to decide: " + phase_name(current_phase)).c_str());
+                finished ? (truncated_ ? "truncated" : "finished")
+                         : ("seat " + std::to_string(to_move) + " to decide: " + phase_name(current_phase)).c_str());
   out += line;
   std::snprintf(line, sizeof line, "Draw pile %d   discard pile %d, top %s", draw_size, discard_size,
                 discard_size ? text(discard_top()).c_str() : "-");
   out += line;
   if (hand != kNoCard) {
-    out += "   in hand " + ((seat == mover || hand_source == kFromDiscard) ? text(hand) : std::string("##"));
+    out += "   in hand " + ((seat == to_move || hand_source == kFromDiscard) ? text(hand) : std::string("##"));
   }
   if (ender != kNobody && !finished) out += "   final turns: seat " + std::to_string(ender) + " ended the round";
   if (clear_column < kColumns) out += "   column " + std::to_string(clear_column) + " is complete";
@@ -207,7 +195,7 @@ inline std::string Skyjo::render(const Rules& rules, int seat) const {
     out += first ? "\n     " : "     ";
     for (int s = first; s < last; ++s) {
       const std::string who =
-          "seat " + std::to_string(s) + (s == seat ? " (you)" : "") + (!finished && s == mover ? " *" : "");
+          "seat " + std::to_string(s) + (s == seat ? " (you)" : "") + (!finished && s == to_move ? " *" : "");
       std::snprintf(line, sizeof line, " %-22s", who.c_str());
       out += line;
     }

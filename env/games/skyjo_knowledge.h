@@ -1,4 +1,4 @@
-// Skyjo: who knows what. Observations, the exact belief, and samples from it; and the game's description for search.
+// Skyjo: observations, the exact belief and samples from it, and the game's description for search.
 #pragma once
 
 #include "env/games/skyjo.h"
@@ -80,10 +80,9 @@ inline void Skyjo::observe(const Rules& rules, int seat, int16_t* out, bool coun
 
   // Each event is widened with its two spare bytes: the next one, or the decision, overwrites them.
   for (uint32_t back = 1; back <= Layout::kHistory; ++back, out += 6) {
-    const Event& event = history[(round_decisions - back) % Layout::kHistory];
-    const auto wide = widen(event);
+    const auto wide = widen(event(back));
     std::memcpy(out, &wide, sizeof wide);
-    out[0] = seen_as[event.actor];
+    out[0] = seen_as[event(back).actor];
   }
 
   *out++ = current_phase;
@@ -132,8 +131,8 @@ inline void Skyjo::unseen_counts(int seat, int16_t* out) const {
   std::memcpy(out + kCardKinds, draw + 1, kCardKinds * sizeof *out);
 }
 
-// Deals anew everything that the seat cannot know, and the future: a draw from the exact posterior. A reshuffle
-// keeps the face-down cards apart from the draw pile (see unseen_counts).
+// Deals everything anew that the seat cannot know, and the future: a draw from the exact posterior. After a reshuffle
+// the face-down cards are kept apart from the draw pile (see unseen_counts).
 inline void Skyjo::determinize(const Rules&, int seat, uint64_t key) {
   Rng dealer{key, 0};
   uint8_t pool[Rules::kMaxCards];
@@ -178,7 +177,7 @@ inline std::string Skyjo::action_name(int action) {
   return action < kPosition ? names[action] : "position " + std::to_string(action - kPosition);
 }
 
-// A position concerns its cell (role 0) and the rest of the column (role 1), which may be cleared with it.
+// A position is about its cell (role 0) and the rest of the column (role 1), which may be cleared with it.
 inline ActionShape Skyjo::action_shape(int, int action) {
   if (action < kPosition) return {action, {}};
   const int cell = action - kPosition;
@@ -193,7 +192,7 @@ inline std::vector<std::vector<int>> Skyjo::symmetric_blocks() {
   return {{0, 4, 8}, {1, 5, 9}, {2, 6, 10}, {3, 7, 11}};
 }
 
-// Cells move with their tokens; the history and the decision name cells and columns, which are 0 for none.
+// Moves the tokens of cells, and renames the cells and columns in the history and the decision (0 for none).
 inline void Skyjo::relabel(const int8_t* to, int players, int16_t* row) {
   for (int seat = 0; seat < players; ++seat) {
     int16_t* board = row + Layout::board(players) + 4 * kCells * seat;

@@ -1,7 +1,7 @@
 // Skyjo: the options of a rule set. docs/games/skyjo.md explains each of them.
 #pragma once
 
-#include "env/game.h"
+#include "env/rules.h"
 
 namespace env {
 
@@ -72,22 +72,10 @@ struct SkyjoRules {
     return {{"official", {}}, {"summary", summary}, {"skynet", summary}, {"reichel", reichel}};
   }
 
-  // Checks what single options cannot, and derives the sorted deck.
+  // Refuses impossible combinations of options and derives the sorted deck.
   void prepare(int players) {
-    deck_size = 0;
-    for (int value = 0; value < kValues; ++value) {
-      for (int i = 0; i < deck[value]; ++i) {
-        if (deck_size < kMaxCards) sorted_deck[deck_size] = static_cast<uint8_t>(value + 1);
-        ++deck_size;
-      }
-    }
-    const int needed = 12 * players + 2;
-    if (deck_size < needed || deck_size > kMaxCards) {
-      throw RuleError("deck",
-                      "between " + std::to_string(needed) + " (12 for each of " + std::to_string(players) +
-                          " players, and 2) and " + std::to_string(kMaxCards) + " cards in all",
-                      std::to_string(deck_size));
-    }
+    deck_size =
+        sort_deck(deck, sorted_deck, 12 * players + 2, "12 for each of " + std::to_string(players) + " players, and 2");
     if (clearing == Clearing::kVoluntary && initial_reveals > 2) {
       throw RuleError("initial_reveals", "at most 2 with clearing=voluntary", std::to_string(initial_reveals));
     }

@@ -72,6 +72,7 @@ def test_the_first_agent_sits_in_each_seat_and_alone() -> None:
 @pytest.mark.parametrize("players", [2, 3])
 def test_games_inside_the_core_are_those_played_step_by_step(game: str, players: int) -> None:
     """Bots with randomness of their own; a watcher makes the games go step by step."""
+    players = min(players, env.describe(game).max_players)
     first, *others = [Bot(f"{name}(epsilon=0.2)") for name in list(env.make(game, 1, players).bots)[:3]]
 
     def play(watch: Callable[[Situation], None] | None) -> list[Games]:

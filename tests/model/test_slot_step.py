@@ -86,7 +86,7 @@ def test_as_torch_does_it(game: str, players: int, variant: str, backup: str, ke
 @pytest.mark.parametrize("ablation", ABLATIONS)
 @pytest.mark.parametrize("game", env.games())
 def test_ablations(game: str, ablation: str) -> None:
-    network = make(game=game, players=3)
+    network = make(game=game, players=min(3, env.describe(game).max_players))
     step = SlotStep(network)
     network.set_ablation(ablation)
     step.refresh()
@@ -221,7 +221,8 @@ def plan(planner: Planner, t: env.VecEnv, rows: slice = slice(None)) -> Plan:
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("game", env.games())
 def test_searches_as_with_torch(game: str, workers: int, backup: str) -> None:
-    t, network = tables(game), make(game=game, players=3)
+    players = min(3, env.describe(game).max_players)
+    t, network = tables(game, players), make(game=game, players=players)
     config = SearchConfig(simulations=12, lanes=workers, leaves=2, backup=backup)
     plain, native = (Planner(network, replace(config, backend=kind), B) for kind in ("eager", "native"))
     for rows in (slice(None), slice(0, 5), slice(0, 1)):

@@ -1,5 +1,5 @@
-// Random bytes as actions, rule sets and state blobs, for every game: nothing may crash, hang or trip a sanitizer,
-// and bytes that are no state must be refused.
+// Random bytes as actions, rule sets and saved states, for every game: nothing may crash, hang or trip a sanitizer, and
+// bytes that are no state must be refused.
 //
 //   fuzz_env [inputs in thousands] [seed]      default 300: a minute under the sanitizers
 #include <cassert>
@@ -11,7 +11,7 @@
 namespace env {
 namespace {
 
-// A stream of junk that is often almost right.
+// Random inputs that are often almost valid.
 struct Junk {
   Rng rng;
 
@@ -121,7 +121,7 @@ void junk_steps(VecEnv<Game>& tables, Junk& junk, int count, Tally& tally) {
   }
 }
 
-// Every number of an observation is a category of its field.
+// Aborts unless every number of an observation is a category of its field.
 void in_vocabulary(const ObservationSpec& spec, const int16_t* row) {
   for (const TokenGroup& group : spec.groups) {
     for (int token = 0; token < group.count; ++token) {
@@ -137,7 +137,7 @@ void in_vocabulary(const ObservationSpec& spec, const int16_t* row) {
 }
 
 // Corrupts a saved table. With `sealed` the checksum is made right again, so that only the game's own check stands
-// between the bytes and the table: whatever passes it must be safe to play on.
+// between the bytes and the table: every state that passes it must be safe to play on.
 template <class Game>
 void junk_blobs(VecEnv<Game>& tables, Junk& junk, int count, Tally& tally) {
   const std::string good = tables.save(0);

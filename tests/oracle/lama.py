@@ -210,7 +210,7 @@ class Lama:
             self.next_turn()
 
     def next_turn(self) -> None:
-        """It is the turn of the next player who is still in the round."""
+        """Pass the turn to the next player who is still in the round."""
         order = [(self.to_play + distance) % self.num_players for distance in range(1, self.num_players + 1)]
         self.to_play = next(seat for seat in order if not self.folded[seat])
         self.phase = ALONE_PHASE if len(self.in_round()) == 1 else TURN_PHASE
@@ -218,12 +218,12 @@ class Lama:
     # ---------------------------------------------------------------------------- end of a round and episode
 
     def hand_points(self, seat: int) -> int:
-        """What the cards in a hand count."""
+        """Points of the cards in a hand."""
         hand = self.hands[seat]
         return sum(value(card) for card in (set(hand) if self.rules["scoring"] == "distinct" else hand))
 
     def score_round(self) -> None:
-        """Count the hands; whoever has none returns a chip."""
+        """Count the hands; a player without cards returns a chip."""
         for seat in self.seats:
             points = self.hand_points(seat)
             if not self.hands[seat] and self.rules["chip_return"]:
@@ -275,7 +275,7 @@ class Lama:
         return [[cards.count(card) for card in CARDS] for cards in (hidden, upcoming)]
 
     def observe(self, seat: int, counts: bool = True) -> list[int]:
-        """What a seat sees, as one flat row."""
+        """Observation of a seat as one flat row."""
         around = [(seat + r) % self.num_players for r in self.seats]
         row = []
         for r, other in enumerate(around):

@@ -244,7 +244,7 @@ class Skipbo:
         return tokens
 
     def observe(self, seat: int, counts: bool = True) -> list[int]:
-        """What a seat sees, as one flat row."""
+        """Observation of a seat as one flat row."""
         around = [(seat + r) % self.num_players for r in self.seats]
         extras = self.rules["extras"]
         row = []

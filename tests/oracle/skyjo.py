@@ -251,7 +251,7 @@ class Skyjo:
         self.phase = SOURCE_PHASE
 
     def choose_starter(self) -> int:
-        """Who starts this round."""
+        """Seat that starts this round."""
         if self.rules["next_starter"] == "seat_0":
             return 0
         if self.rules["next_starter"] == "ender" and self.previous_ender >= 0:
@@ -559,7 +559,7 @@ class Skyjo:
         return [[cards.count(value) for value in VALUES] for cards in (for_grid, for_deck)]
 
     def observe(self, seat: int, counts: bool = True) -> list[int]:
-        """What a seat sees, as one flat row."""
+        """Observation of a seat as one flat row."""
         row = self.observe_boards(seat)
         row += [code(self.discard_pile[-1]) if self.discard_pile else 0, len(self.discard_pile)]
         row += self.observe_global(seat)
@@ -594,7 +594,7 @@ class Skyjo:
         return row
 
     def observe_global(self, observer: int) -> list[int]:
-        """What is common to the whole table."""
+        """Facts that are common to the whole table."""
         fewest = min(len(self.face_down(seat)) for seat in self.seats)
         ender_known = self.ender >= 0
         return [

@@ -61,8 +61,9 @@ def test_every_game_can_be_searched(algorithm: str, backup: str, latent: str, ga
     if latent == "flat":
         config = replace(config, latent="flat", encoder="transformer")
     torch.manual_seed(0)
-    network = Network(GameSpec.of(game, 4), config).eval()
-    t = env.make(game, B, 4, seed=1)
+    players = min(4, env.describe(game).max_players)
+    network = Network(GameSpec.of(game, players), config).eval()
+    t = env.make(game, B, players, seed=1)
     t.random_steps(10)
     found = plan(Planner(network, SearchConfig(algorithm=algorithm, backup=backup, simulations=12), B), t)
     assert t.legal[np.arange(B), found.actions].all()

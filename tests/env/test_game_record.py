@@ -1,4 +1,4 @@
-"""env.game_record: games as files that can be dealt and played again, and errors that name what differs."""
+"""Game records: finished games as files that can be played again, and errors that say what differs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 
 import env
 from env.game_record import GameRecord, GameRecordError, deal, main, narrate, verify
+from tests.env.cases import CASES
 
 AGENTS = ["the first", "{braces} and %s"]
 
 
-def played(game: str = "skyjo", players: int = 2, number: int = 3, rules: env.vector.Rules = "official") -> GameRecord:
+def played(game: str = "skyjo", players: int = 2, number: int = 3, rules: env.Rules = "official") -> GameRecord:
     """A game of random moves."""
     tables = env.make(game, 1, players, rules, seed=5, auto_reset=False)
     tables.reset(deals=[number])
@@ -26,9 +27,10 @@ def played(game: str = "skyjo", players: int = 2, number: int = 3, rules: env.ve
     return GameRecord.of(tables, 0, seed=5, deal=number, agents=names, actions=actions)
 
 
-@pytest.mark.parametrize("game", env.games())
-@pytest.mark.parametrize("players", [2, 3])
-def test_a_replay_is_the_game_again(game: str, players: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("game", "players"), [(case.game, players) for case in CASES for players in case.some_players(2, 3)]
+)
+def test_a_game_record_gives_the_same_game_again(game: str, players: int, tmp_path: Path) -> None:
     record, path = played(game, players), tmp_path / "somewhere" / "game.json"
     record.save(path)
     assert GameRecord.read(path) == record
@@ -39,19 +41,19 @@ def test_a_replay_is_the_game_again(game: str, players: int, tmp_path: Path) -> 
     assert deal(replace(record, deal=0)).inspect(0) == cards
 
 
-def test_a_game_that_was_cut_off(tmp_path: Path) -> None:
+def test_a_truncated_game_is_recorded_as_such(tmp_path: Path) -> None:
     record = played(rules={"max_decisions": 7})
     assert (len(record.actions), record.truncated) == (7, True)
     verify(record)
     assert "7 decisions, cut off" in list(narrate(record))[-1]
 
 
-def test_a_game_that_goes_on_is_not_given_away() -> None:
+def test_an_unfinished_game_cannot_be_recorded() -> None:
     with pytest.raises(GameRecordError, match="expected a finished game"):
         GameRecord.of(env.make("skyjo"), 0, seed=0, deal=0, agents=AGENTS, actions=[])
 
 
-def test_the_command_tells_the_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_and_checks_a_game(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record, path = played(), tmp_path / "game.json"
     record.save(path)
     assert main([str(path)]) == 0
@@ -87,7 +89,7 @@ GOOD = played()
         ({"agents": ["alone"]}, "num_players"),
     ],
 )
-def test_what_differs_is_named(change: dict[str, object], message: str) -> None:
+def test_a_record_that_does_not_fit_its_game_is_refused_by_name(change: dict[str, object], message: str) -> None:
     with pytest.raises(GameRecordError, match=message):
         verify(replace(GOOD, **change))  # type: ignore[arg-type]
 
@@ -95,14 +97,14 @@ def test_what_differs_is_named(change: dict[str, object], message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "expected a record of format 1"),
+        ({"format": 2}, "expected a game record of format 1"),
         ({"actions": ["deck"]}, r"actions cannot be \[\"deck\"\]"),
         ({"deal": -1}, "deal cannot be -1"),
         ({"winner": 1}, "unknown keys winner"),
         ({"seed": None}, "seed is missing"),
     ],
 )
-def test_files_that_are_no_replays(
+def test_files_that_are_no_game_records_are_refused(
     change: dict[str, object], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "game.json"

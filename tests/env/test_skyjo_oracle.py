@@ -100,7 +100,7 @@ def cards_on_table(game: Skyjo) -> list[int]:
 # -------------------------------------------------------------------------------------------------- rules
 
 
-def test_rules_and_presets() -> None:
+def test_presets_change_defaults_and_nonsense_is_refused() -> None:
     """Presets change the defaults, overrides change the presets, and nonsense is refused."""
     assert make_rules() == RULES
     assert sum(RULES["deck"]) == 150
@@ -151,7 +151,7 @@ def test_deal_is_a_function_of_seed_deal_and_episode() -> None:
         assert first["boards"] != Skyjo(rules, 3, *other).state()["boards"]
 
 
-def test_kth_deck_card_does_not_depend_on_the_players() -> None:
+def test_the_next_deck_card_does_not_depend_on_what_players_do() -> None:
     """Whatever is done between two draws, the next deck card is the same."""
     one, other = (Skyjo(make_rules(), 2, seed=3) for _ in range(2))
     one.step(DECK)
@@ -161,7 +161,7 @@ def test_kth_deck_card_does_not_depend_on_the_players() -> None:
     assert one.hand == other.hand
 
 
-def test_setup() -> None:
+def test_setup_reveals_two_cards_and_the_highest_sum_starts() -> None:
     """Random setup reveals two cards each; chosen setup asks seat by seat; the highest sum starts."""
     game = Skyjo(make_rules(), 4, seed=1)
     sums = [game.face_up_sum(seat) for seat in range(4)]
@@ -207,7 +207,7 @@ def test_setup_clears_columns() -> None:
 # ---------------------------------------------------------------------------------------------- one turn
 
 
-def test_turns_and_their_history() -> None:
+def test_turns_do_what_the_rules_say_and_enter_the_history() -> None:
     """Take and replace; draw, keep and replace; draw, discard and turn over."""
     game = table([PLAIN, PLAIN], [[0, 1], [0, 1]])
     assert game.legal() == [DECK, TAKE]
@@ -287,7 +287,7 @@ def test_face_down_equal_cards_are_not_cleared() -> None:
     assert game.columns_cleared == [0, 0]
 
 
-def test_reshuffle() -> None:
+def test_an_empty_draw_pile_is_replaced_when_a_card_is_needed() -> None:
     """The discard pile without its top becomes the draw pile when a card is needed, not before."""
     game = table([PLAIN, PLAIN], [[0], [0]])
     game.draw_pile, game.discard_pile = [6], [1, 2, 3]
@@ -425,7 +425,9 @@ def test_clearing_the_last_cards_ends_the_round() -> None:
         ([-2, -2, 40], {"penalty_on_nonpositive": True}, [-4, -2, 40]),
     ],
 )
-def test_ender_penalty(sums: list[int], rules: dict[str, Any], expected: list[int]) -> None:
+def test_the_ender_pays_double_unless_strictly_lowest(
+    sums: list[int], rules: dict[str, Any], expected: list[int]
+) -> None:
     """The ender's sum is doubled if it is positive and not strictly the lowest."""
     game = finish(sums, **rules)
     assert game.scores == game.last_round_scores == expected
@@ -483,7 +485,7 @@ def test_ties_share_the_win() -> None:
     assert game.ranks() == [1, 2, 2]
 
 
-def test_round_reward_and_time_penalty() -> None:
+def test_round_reward_compares_with_the_others_and_the_actor_pays_for_time() -> None:
     """The round's reward compares with the mean of the others, and the player who acted pays for time."""
     game = finish([20, 30, 40], round_reward=0.5, time_penalty=0.25)
     # Seat 0: +1 + 0.5 * (35 - 20) / 100; seat 1: -1 + 0; seat 2: -1 + 0.5 * (25 - 40) / 100 - 0.25.
@@ -494,7 +496,7 @@ def test_round_reward_and_time_penalty() -> None:
     assert game.rewards == [-0.25, 0.0]
 
 
-def test_initial_scores() -> None:
+def test_uniform_initial_scores_are_below_the_target() -> None:
     """Uniform initial totals are below the target."""
     totals = [Skyjo(make_rules(initial_scores="uniform", target=50), 4, seed).scores for seed in range(50)]
     flat = [total for scores in totals for total in scores]
@@ -506,7 +508,7 @@ def test_initial_scores() -> None:
 # --------------------------------------------------------------------------------------------- truncation
 
 
-def test_truncation() -> None:
+def test_truncation_scores_everything_without_a_penalty() -> None:
     """At the cap everything is scored without a penalty; the card in hand stays there and does not count."""
     column = [7, 2, 3, 4, 7, 6, 7, 8, 7, 10, 11, 12]  # sum 84, 63 without its column of sevens
     game = table([PLAIN, column], [but(0), [1]], max_decisions=3, time_penalty=0.5, round_reward=1.0)
@@ -535,7 +537,7 @@ def test_no_truncation_when_the_last_decision_ends_the_episode() -> None:
     assert game.rewards == [1.0, -1.0]
 
 
-def test_truncation_right_after_a_round() -> None:
+def test_a_round_that_ends_at_the_cap_counts_as_usual() -> None:
     """A round that ends with the capping decision counts as usual, and no other round is dealt."""
     game = finish([20, 30], episode="match", max_decisions=4, round_reward=1.0, next_starter="highest_sum")
     assert game.done
@@ -550,7 +552,7 @@ def test_truncation_right_after_a_round() -> None:
 # -------------------------------------------------------------------------------------------- observation
 
 
-def test_observation_row() -> None:
+def test_an_observation_row_written_out_by_hand() -> None:
     """One row, written out by hand."""
     board: list[int | None] = [None, 2, 3, 4, None, 6, 7, 8, None, 10, 11, 12]
     game = table([board, PLAIN, PLAIN], [[1, 2], [0], []])
@@ -582,7 +584,7 @@ def test_observation_row() -> None:
     assert game.observe(0)[-34:-30] == [1, 8, 1, 0]
 
 
-def test_counts_around_a_reshuffle() -> None:
+def test_both_rows_of_counts_are_equal_until_the_draw_pile_runs_out() -> None:
     """The two rows are the same until the draw pile runs out."""
 
     def counts(*cards: int) -> list[int]:
@@ -655,7 +657,7 @@ VARIANTS: list[dict[str, Any]] = [{"preset": name} for name in PRESETS] + [
 
 @pytest.mark.parametrize("players", range(2, 9))
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
-def test_random_games(players: int, options: dict[str, Any]) -> None:
+def test_random_games_conserve_cards_and_end(players: int, options: dict[str, Any]) -> None:
     """Cards are conserved, observations fit their vocabulary and episodes end."""
     rules = make_rules(**options)
     deck = [value for value, count in zip(VALUES, rules["deck"], strict=True) for _ in range(count)]
@@ -691,7 +693,7 @@ def test_random_games(players: int, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("cleared_cards", ["discard_pile", "out_of_play"])
-def test_the_smallest_deck(cleared_cards: str) -> None:
+def test_the_smallest_deck_always_leaves_a_card_to_draw(cleared_cards: str) -> None:
     """With one card on each pile there is always a card to draw."""
     rules = make_rules(deck=SMALL_DECK, cleared_cards=cleared_cards, max_decisions=2000)
     deck = [value for value, count in zip(VALUES, SMALL_DECK, strict=True) for _ in range(count)]

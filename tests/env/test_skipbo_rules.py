@@ -36,7 +36,7 @@ def plays(game: Skipbo) -> list[int]:
     return [action for action in game.legal() if action < 40]
 
 
-def test_the_deal() -> None:
+def test_stocks_and_the_first_hand_are_dealt() -> None:
     for players, stock in ((2, 30), (4, 30), (5, 20), (6, 20)):
         game = Skipbo(make_rules(), players, seed=3)
         assert [len(cards) for cards in game.stocks] == [stock] * players
@@ -102,7 +102,7 @@ def test_a_full_pile_is_set_aside_and_its_wild_cards_stay_wild() -> None:
     assert sorted(game.draw_pile + game.hands[1]) == [*range(1, 12), WILD]
 
 
-def test_with_nothing_to_draw_one_goes_on_short_handed() -> None:
+def test_without_a_card_to_draw_a_player_continues_with_fewer_cards() -> None:
     game = table([8, 7], stock=[12])
     game.draw_pile, game.hands[1] = [3], [2]
     game.step(discard_action(0, 0))
@@ -198,11 +198,11 @@ def test_every_option_changes_play(option: str) -> None:
     assert trace({}) != trace(change)
 
 
-def test_no_option_is_left_out_above() -> None:
+def test_every_rule_option_is_tested() -> None:
     assert set(CHANGES) == set(env.make("skipbo").rules)
 
 
-def test_a_stock_of_0_is_as_the_box_says() -> None:
+def test_a_stock_of_0_means_the_official_size() -> None:
     for players, stock in ((2, 30), (4, 30), (5, 20), (6, 20)):
         tables = env.make("skipbo", 1, players)
         assert tables.inspect()["stock_sizes"] == [stock] * players
@@ -289,7 +289,7 @@ def situations(players: int = 2, count: int = 3000) -> env.VecEnv:
 
 
 class Board:
-    """What the player to move has, from the complete state."""
+    """Cards of the player to move, from the complete state."""
 
     def __init__(self, state: dict[str, list[int]], legal: set[int]) -> None:
         seat = state["to_play"][0]
@@ -345,7 +345,7 @@ def highest_top(tops: list[int]) -> int:
     return tops.index(max(below)) if below else 0
 
 
-def test_hpvp_does_as_it_is_pinned_in_all_readings() -> None:
+def test_hpvp_follows_its_definition_in_all_readings() -> None:
     tables = situations()
     readings = {"hpvp": lowest_top, "hpvp_highest_top": highest_top, "hpvp_first_pile": lambda tops: 0}
     chosen = {name: tables.bot(name).act(tables.obs, tables.legal) for name in readings}
@@ -361,7 +361,7 @@ def test_hpvp_does_as_it_is_pinned_in_all_readings() -> None:
     assert (chosen["hpvp_first_pile"] != chosen["hpvp_highest_top"]).sum() > 10
 
 
-def test_greedy_and_random_do_as_they_are_pinned() -> None:
+def test_greedy_and_random_bots_follow_their_definitions() -> None:
     tables = situations()
     greedy, spread = (tables.bot(name).act(tables.obs, tables.legal) for name in ("greedy", "greedy_random_pile"))
     either = tables.bot("random_play").act(tables.obs, tables.legal)
@@ -407,7 +407,7 @@ def test_wild_saver_saves_wild_cards() -> None:
 
 
 def share_won(a: str, b: str, players: int = 2, games: int = 1000) -> float:
-    """What a wins against b in all other seats, from each seat in turn, draws counting as a share."""
+    """Share of games that a wins against b in all other seats, from each seat in turn; a draw is a shared win."""
     tables = env.make("skipbo", 1, players, seed=1)
     total = 0.0
     for seat in range(players):
@@ -418,7 +418,7 @@ def share_won(a: str, b: str, players: int = 2, games: int = 1000) -> float:
     return total / players
 
 
-def test_players_rank_as_one_would_expect() -> None:
+def test_bots_rank_from_random_to_wild_saver() -> None:
     order = ["random", "random_play", "greedy", "hpvp", "wild_saver"]
     for worse, better in pairwise(order):
         assert share_won(better, worse) > 0.6, (better, worse)

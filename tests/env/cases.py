@@ -1,6 +1,6 @@
-"""What the tests that every game passes need to know of each game: its oracle and the rule sets to try.
+"""Cases for the tests that every game passes: per game its oracle and the rule sets to try.
 
-A new game adds one `Case`; the tests in test_games_*.py then hold for it as well.
+A new game adds one `Case`; the generic tests of this folder then run for it as well.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.oracle import lama, skipbo, skyjo
+from tests.oracle import kuhn, lama, skipbo, skyjo
 
 Rules = dict[str, Any]
 
@@ -19,18 +19,22 @@ class Case:
     """One game under test.
 
     Attributes:
-      game: its name.
-      players: numbers of players it admits.
+      game: name of the game.
+      players: numbers of players that it admits.
       rules: name -> rule set; between them every option takes every value.
       oracle: (rules, players, seed, deal, episode) -> independent implementation.
       fields: oracle -> the same names and lists that `VecEnv.inspect` gives.
       conserved: fields -> something that must stay the same through an episode.
       hidden: fields -> the hidden facts as a list, for tests that they really vary.
-      stats: oracle -> what `VecEnv.stats` reports of an episode.
-      reshuffling: a rule set for two players in which the draw pile soon runs out.
-      shared: what a game in which everybody ties pays in all: 1, or 0 if that means that nobody has won.
-      short: a rule set of whole numbers under which random players are soon done.
+      stats: oracle -> the numbers that `VecEnv.stats` reports of an episode.
+      short: a rule set of whole numbers, not the default, under which random players are soon done.
+      reshuffling: a rule set for two players in which the draw pile soon runs out; None if the game never reshuffles.
+      shared: reward in all of a game in which everybody ties: 1, or 0 if that means that nobody has won.
+      chips: points that one unit of reward stands for in a game that pays points instead of wins; 0 for other games.
       usual: fields before a step -> whether the phase table must say what follows.
+      cap: a `max_decisions` that no game stays below.
+      deals: number of different deals; 0 for too many to count.
+      events: number of different texts of `last_event` that random play produces, at least.
     """
 
     game: str
@@ -41,10 +45,18 @@ class Case:
     conserved: Callable[[dict[str, list[int]]], Any]
     hidden: Callable[[dict[str, list[int]]], list[int]]
     stats: Callable[[Any], list[int]]
-    reshuffling: Rules
     short: dict[str, int]
+    reshuffling: Rules | None = None
     shared: float = 1.0
+    chips: float = 0.0
     usual: Callable[[dict[str, list[int]]], bool] = lambda fields: True
+    cap: int = 7
+    deals: int = 0
+    events: int = 21
+
+    def some_players(self, *wanted: int) -> list[int]:
+        """The wanted numbers of players that the game admits."""
+        return [players for players in wanted if players in self.players]
 
 
 def _skyjo_code(card: int | None) -> int:
@@ -198,7 +210,7 @@ LAMA = Case(
         "round": {"episode": "round", "initial_scores": "uniform", "round_reward": -1.0},
         "capped": {"max_decisions": 11, "round_reward": 2.0, "target": 200},
         "all_cards": {"scoring": "all_cards", "last_player": "stops", "target": 300},
-        "no_return": {"chip_return": False, "next_starter": "seat_0", "target": 1000},
+        "no_return": {"chip_return": False, "next_starter": "seat_0", "target": 200},
         "lopsided": {"deck": [16, 4, 4, 4, 4, 4, 16], "nothing_to_draw": "abort"},
     },
     oracle=lambda rules, players, seed, deal, episode: lama.Lama(rules, players, seed, deal, episode),
@@ -286,11 +298,47 @@ SKIPBO = Case(
     usual=lambda fields: len(fields["draw_pile"] + fields["set_aside"]) >= 5,
 )
 
-CASES = [SKYJO, LAMA, SKIPBO]
+
+def _kuhn_fields(game: kuhn.Kuhn) -> dict[str, list[int]]:
+    return {
+        "hands": list(game.hands),
+        "draw_pile": list(game.deck),
+        "paid": [game.paid(0), game.paid(1)],
+        "moves": game.moves(),
+        "scores": list(game.scores),
+        **{
+            name: [int(getattr(game, name))]
+            for name in ("to_play", "phase", "decisions", "showdown", "done", "truncated")
+        },
+    }
+
+
+KUHN = Case(
+    game="kuhn",
+    players=(2,),
+    rules={
+        "official": {},
+        "paid": {"round_reward": -2.0, "time_penalty": 0.01},
+        "capped": {"max_decisions": 1},
+        "capped_answers": {"max_decisions": 2, "round_reward": 0.5},
+    },
+    oracle=lambda rules, players, seed, deal, episode: kuhn.Kuhn(rules, players, seed, deal, episode),
+    fields=_kuhn_fields,
+    conserved=lambda fields: sorted(fields["hands"] + fields["draw_pile"]),
+    hidden=lambda fields: [] if fields["showdown"][0] else fields["hands"] + fields["draw_pile"],
+    stats=lambda game: [game.decisions, int(game.showdown), -game.scores[0]],
+    short={"max_decisions": 4},
+    chips=2.0,
+    cap=1,
+    deals=6,
+    events=3,  # a finished table is reset in the same step, so that answers do not show
+)
+
+CASES = [SKYJO, LAMA, SKIPBO, KUHN]
 SETTINGS = [(case, rules, players) for case in CASES for rules in case.rules for players in case.players]
 
 
 def setting_name(setting: Any) -> str:
-    """A readable name for a parametrised (case, rules, players)."""
+    """Readable name of a parametrised (case, rules, players)."""
     case, rules, players = setting
     return f"{case.game}-{rules}-{players}"

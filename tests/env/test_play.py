@@ -1,4 +1,4 @@
-"""Playing in the terminal: the words that are understood, whole games, and what must not be shown."""
+"""Playing in the terminal: input, whole games, and hidden cards that must not be shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import env
 from env.play import find_action, main, menu, parse_rules, parse_value
-from tests.cases import CASES, Case
+from tests.env.cases import CASES, Case
 
 NAMES = ["deck", "take", "keep", "discard", *(f"position {i}" for i in range(12))]
 ALL = range(len(NAMES))
@@ -64,7 +64,7 @@ class Chooser:
 
 
 # ---------------------------------------------------------------------------------------------------------
-# What is typed.
+# Input from the keyboard.
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ class Chooser:
         ("#0", 0),
     ],
 )
-def test_an_action_has_many_names(text: str, action: int) -> None:
+def test_an_action_can_be_given_in_several_ways(text: str, action: int) -> None:
     assert find_action(text, NAMES, ALL) == action
 
 
@@ -102,24 +102,24 @@ def test_an_action_has_many_names(text: str, action: int) -> None:
         ("  ", [0, 1], "type the name of an action"),
     ],
 )
-def test_what_is_not_understood_is_explained(text: str, legal: list[int], message: str) -> None:
+def test_unclear_input_is_explained(text: str, legal: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         find_action(text, NAMES, legal)
 
 
-def test_possibility_decides_between_beginnings() -> None:
+def test_a_beginning_means_the_only_legal_action_that_it_fits() -> None:
     assert find_action("d", NAMES, [0, 1]) == 0
     assert find_action("d", NAMES, [2, 3]) == 3
 
 
-def test_menu() -> None:
+def test_menu_shares_the_words_that_names_have_in_common() -> None:
     assert menu(["deck", "take"]) == "deck, take"
     assert menu(["pass", "place 1", "place 2", "hold 1"]) == "pass, place 1 2, hold 1"
 
 
 @every_game
 def test_every_name_of_a_game_is_unique(game: str) -> None:
-    names = env.make(game).action_names
+    names = env.describe(game).action_names
     for action, name in enumerate(names):
         assert find_action(name, names, range(len(names))) == action
         assert find_action(f"#{action}", names, range(len(names))) == action
@@ -139,13 +139,13 @@ def test_every_name_of_a_game_is_unique(game: str) -> None:
         ("9" * 30 + ",1", "9" * 30 + ",1"),
     ],
 )
-def test_values_of_rules(text: str, value: object) -> None:
+def test_rule_values_are_parsed_by_their_look(text: str, value: object) -> None:
     parsed = parse_value(text)
     assert parsed == value
     assert type(parsed) is type(value)
 
 
-def test_rules() -> None:
+def test_rules_are_parsed_from_a_preset_and_options() -> None:
     assert parse_rules(["summary", "target=50"]) == {"preset": "summary", "target": 50}
     with pytest.raises(ValueError, match="target is given twice"):
         parse_rules(["target=50", "target=60"])
@@ -160,8 +160,15 @@ def short_rules(case: Case) -> str:
     return "--rules " + " ".join(f"{option}={value}" for option, value in case.short.items())
 
 
-@every_case
-@pytest.mark.parametrize(("players", "seat"), [(2, 0), (2, 1), (4, 2)])
+@pytest.mark.parametrize(
+    ("case", "players", "seat"),
+    [
+        pytest.param(case, players, seat, id=f"{case.game}-{players}-{seat}")
+        for case in CASES
+        for players, seat in ((2, 0), (2, 1), (4, 2))
+        if players in case.players
+    ],
+)
 def test_a_person_plays_to_the_end(case: Case, players: int, seat: int, capsys: pytest.CaptureFixture[str]) -> None:
     person = Chooser(capsys)
     command = f"{case.game} --players {players} --seat {seat} --seed 5 --opponents random {short_rules(case)}"
@@ -181,8 +188,9 @@ def test_a_person_plays_to_the_end(case: Case, players: int, seat: int, capsys: 
 
 @every_case
 def test_points_of_every_round_add_up(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
-    assert play(f"{case.game} --watch --seed 2 --opponents random --players 3 {short_rules(case)}") == 0
-    totals = [0, 0, 0]
+    players = case.some_players(2, 3)[-1]
+    assert play(f"{case.game} --watch --seed 2 --opponents random --players {players} {short_rules(case)}") == 0
+    totals = [0] * players
     text = capsys.readouterr().out
     for line in re.findall(r"^points: .*$", text, re.MULTILINE):
         for seat, (after, added) in enumerate(re.findall(r"\) (-?\d+) \(([+-]\d+)\)", line)):
@@ -218,14 +226,14 @@ def test_a_random_seed_is_printed_and_repeats_the_game(game: str) -> None:
     assert run(game, "--watch", "--seed", found[1]).stdout == first.stdout
 
 
-@every_game
-def test_truncation_is_told(game: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert play(f"{game} --watch --rules max_decisions=5") == 0
+@every_case
+def test_truncation_is_reported(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    assert play(f"{case.game} --watch --rules max_decisions={case.cap}") == 0
     assert "reached its limit of decisions" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------------------------------------------------
-# Nobody sees what is hidden.
+# Hidden cards stay hidden.
 
 
 def tables_shown(text: str) -> Iterator[tuple[int, str]]:
@@ -238,7 +246,7 @@ def tables_shown(text: str) -> Iterator[tuple[int, str]]:
 def test_drawn_cards_of_opponents_are_not_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even if the table is looked at after every decision: no view depends on what is hidden from it."""
+    """Looks at the table after every decision: no view depends on cards that are hidden from it."""
     step, looks, rules = env.VecEnv.step, [], {"target": 20}
 
     def step_and_look(tables: env.VecEnv, actions: object) -> None:
@@ -262,7 +270,7 @@ def test_drawn_cards_of_opponents_are_not_shown(
     assert set(drawn) == {"##"}
 
 
-def test_all_that_is_shown_is_the_view_of_the_seat(
+def test_only_the_view_of_the_seat_is_shown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     views: list[int | None] = []
@@ -291,7 +299,7 @@ def test_all_that_is_shown_is_the_view_of_the_seat(
 
 @every_game
 @pytest.mark.parametrize("answers", ["q\n", "", "?\nnonsense\n\nq\n"])
-def test_leaving(game: str, answers: str) -> None:
+def test_a_person_can_leave_the_game(game: str, answers: str) -> None:
     done = run(game, "--seed", "1", answers=answers)
     assert done.returncode == 0
     assert done.stderr == ""
@@ -301,7 +309,7 @@ def test_leaving(game: str, answers: str) -> None:
     assert ("'nonsense' is no action" in done.stdout) == ("nonsense" in answers)
 
 
-def test_colours_in_a_terminal() -> None:
+def test_output_has_colours_in_a_terminal() -> None:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm"}
     environment.pop("NO_COLOR", None)
@@ -312,7 +320,7 @@ def test_colours_in_a_terminal() -> None:
     os.close(ours)
 
 
-def test_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_leaves_the_game(capsys: pytest.CaptureFixture[str]) -> None:
     def ask(prompt: str) -> str:
         raise KeyboardInterrupt
 
@@ -341,7 +349,7 @@ def test_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
         ("skyjo --bluff", "unrecognized arguments: --bluff"),
     ],
 )
-def test_mistakes_are_told_in_one_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_reported_in_one_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         play(arguments)
     assert stopped.value.code == 2
@@ -353,7 +361,7 @@ def test_mistakes_are_told_in_one_line(arguments: str, message: str, capsys: pyt
 
 
 @every_game
-def test_list_bots(game: str) -> None:
+def test_list_bots_prints_every_bot(game: str) -> None:
     done = run(game, "--list-bots")
     assert done.returncode == 0
     for name, idea in env.make(game).bots.items():
@@ -373,7 +381,7 @@ def test_the_default_opponent_exists(capsys: pytest.CaptureFixture[str]) -> None
     assert f"seat 1 ({expected})" in capsys.readouterr().out
 
 
-def test_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pause_waits_after_every_turn_of_a_bot(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr("time.sleep", waits.append)
     play("skyjo --watch --seed 0 --rules max_decisions=20")

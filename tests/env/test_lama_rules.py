@@ -83,7 +83,7 @@ def test_an_empty_deck_is_replaced_by_the_pile_without_its_top() -> None:
     assert (game.hands[0], game.deck, game.pile) == ([1, 1, 2], [2, 2], [5])
 
 
-def test_with_nothing_to_draw_one_folds_or_the_game_is_aborted() -> None:
+def test_without_a_card_to_draw_a_player_folds_or_the_game_is_aborted() -> None:
     game = table([[1, 1], [1, 1]], [5])
     game.deck = []
     assert game.legal() == [FOLD]
@@ -147,7 +147,7 @@ def test_every_option_changes_play(option: str, value: Any, setting: dict[str, A
     assert trace(setting) != trace({**setting, option: value})
 
 
-def test_no_option_is_left_out_above() -> None:
+def test_every_rule_option_is_tested() -> None:
     assert {option for option, _, _ in CHANGES} == set(env.make("lama").rules)
 
 
@@ -202,7 +202,7 @@ def decisions(count: int = 3000, players: int = 4) -> env.VecEnv:
     return tables
 
 
-def test_strategies_do_as_they_are_pinned() -> None:
+def test_strategies_follow_their_definitions() -> None:
     tables = decisions()
     A, B, C, D = 10.0, 0.5, 4.4, 1.0
     third = tables.bot(f"strategy_3(A={A},B={B},C={C},D={D})").act(tables.obs, tables.legal)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import env
-from tests.cases import CASES, Case, Rules
+from tests.env.cases import CASES, Case, Rules
 
 PAPER = ["greedy_value", "info_first", "column_hunter", "risk_aware", "end_round_aggro", "anti_discard"]
 ALL = ["random", "naive", "threshold", "column_threshold", "greedy", *PAPER]
@@ -26,22 +26,22 @@ def win_rate(a: str, b: str, deals: int = 1500) -> float:
     return float((scores[:, 0] < scores[:, 1]).mean() + (scores[:, 0] == scores[:, 1]).mean() / 2)
 
 
-def test_the_list_is_complete() -> None:
+def test_skyjo_has_the_documented_bots() -> None:
     assert list(env.make("skyjo").bots) == ALL
 
 
 @pytest.mark.parametrize("other", [name for name in ALL if name != "greedy"])
-def test_greedy_beats_every_other(other: str) -> None:
+def test_greedy_beats_every_other_bot(other: str) -> None:
     """The closest rival loses 60 % of the rounds; 3,000 rounds have a standard error below 1 %."""
     assert win_rate("greedy", other) > 0.55
 
 
 @pytest.mark.parametrize("name", ["threshold", "column_threshold", *PAPER])
-def test_sensible_players_beat_random_play(name: str) -> None:
+def test_sensible_bots_beat_random_play(name: str) -> None:
     assert win_rate(name, "random", deals=300) > 0.95
 
 
-def test_seeking_columns_helps_the_threshold_player() -> None:
+def test_seeking_columns_helps_the_threshold_bot() -> None:
     assert win_rate("column_threshold", "threshold", deals=4000) > 0.51
 
 
@@ -49,7 +49,7 @@ def test_seeking_columns_helps_the_threshold_player() -> None:
 def test_bots_are_legal_under_all_rules_and_every_round_ends(case: Case) -> None:
     """An illegal choice is an error of the core; the cap on decisions is not what ends a round."""
     single: Rules = {"max_decisions": 100_000}
-    if "episode" in {rule.name for rule in env.make(case.game).info.rules}:
+    if "episode" in env.describe(case.game).rule_values:
         single["episode"] = "round"
     for rules in case.rules.values():
         for players in (case.players[0], case.players[-1]):
@@ -63,7 +63,7 @@ def test_bots_are_legal_under_all_rules_and_every_round_ends(case: Case) -> None
 @per_game
 @pytest.mark.parametrize("epsilon", [0.2, 0.6])
 def test_epsilon_is_the_share_of_random_moves(case: Case, epsilon: float) -> None:
-    """Where a bot is sure (the same action whatever its own randomness), it departs from it in epsilon (1 - 1/n)."""
+    """A bot that is sure of an action (the same for all its seeds) chooses another in epsilon (1 - 1/n) of cases."""
     N = 20_000
     tables = env.make(case.game, N, seed=1)
     tables.random_steps(9)
@@ -79,8 +79,8 @@ def test_epsilon_is_the_share_of_random_moves(case: Case, epsilon: float) -> Non
 
 
 @per_game
-def test_bots_act_on_rows_alone(case: Case) -> None:
-    """The same rows give the same actions whatever is face down."""
+def test_bots_see_nothing_but_observations(case: Case) -> None:
+    """The same rows give the same actions, whatever the hidden cards are."""
     tables = env.make(case.game, 500, seed=1)
     tables.random_steps(20)
     rows, legal, seats = tables.obs.copy(), tables.legal.copy(), tables.to_play.copy()
@@ -149,8 +149,8 @@ def decisions(name: str, phase: int, count: int = 4000) -> tuple[env.VecEnv, np.
     return tables, rows, tables.bot(name).act(tables.obs, tables.legal)[rows]
 
 
-def test_each_of_the_papers_players_has_its_own_way() -> None:
-    """What its name says shows in what it does, beside the plain value player."""
+def test_the_papers_bots_differ_as_their_names_say() -> None:
+    """Each bot decides differently from the plain value bot, in the direction that its name suggests."""
     rate = {}
     for name in PAPER:
         _, _, source = decisions(name, phase=0)

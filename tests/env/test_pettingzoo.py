@@ -1,4 +1,4 @@
-"""Every game as a PettingZoo environment: PettingZoo's own tests, and what they do not look at."""
+"""Every game as a PettingZoo environment: PettingZoo's own tests, and properties that they do not check."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from pettingzoo.utils.wrappers import TerminateIllegalWrapper
 import env
 import env.pettingzoo
 from env.pettingzoo import TableEnv, make
+from tests.env.cases import CASES, Case
 
 # PettingZoo keeps a list of its own environments that observe dictionaries; all others get these warnings.
 EXPECTED_WARNINGS = {
     "Observation is not a NumPy array",
     "Observation space for each agent probably should be gymnasium.spaces.box or gymnasium.spaces.discrete",
 }
-GAME_SIZES = [(game, players) for game in env.games() for players in (2, 3, 5)]
+GAME_SIZES = [(case.game, players) for case in CASES for players in case.some_players(2, 3, 5)]
 game_sizes = pytest.mark.parametrize(("game", "players"), GAME_SIZES)
 every_game = pytest.mark.parametrize("game", env.games())
 
@@ -44,7 +45,7 @@ def play(table: TableEnv, seed: int, decisions: int = 10**6) -> Iterator[str]:
 
 @game_sizes
 @pytest.mark.parametrize("counts", [True, False])
-def test_api(game: str, players: int, counts: bool) -> None:
+def test_pettingzoos_api_test_passes(game: str, players: int, counts: bool) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         api_test(make(game, players, counts=counts), num_cycles=1000)
@@ -52,12 +53,12 @@ def test_api(game: str, players: int, counts: bool) -> None:
 
 
 @game_sizes
-def test_seed(game: str, players: int) -> None:
+def test_pettingzoos_seed_test_passes(game: str, players: int) -> None:
     seed_test(lambda: make(game, players), num_cycles=500)
 
 
 @every_game
-def test_render(game: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pettingzoos_render_test_passes(game: str, capsys: pytest.CaptureFixture[str]) -> None:
     render_test(lambda render_mode: make(game, render_mode=render_mode))
     assert capsys.readouterr().out
 
@@ -68,9 +69,8 @@ def test_parallel_conversion_is_refused(game: str) -> None:
         aec_to_parallel(make(game))
 
 
-@every_game
-def test_terminate_illegal_wrapper(game: str) -> None:
-    """Whoever wants an illegal action to lose the game instead can have that."""
+@pytest.mark.parametrize("game", [game for game in env.games() if not env.make(game).legal.all()])
+def test_terminate_illegal_wrapper_makes_an_illegal_action_lose(game: str) -> None:
     table = TerminateIllegalWrapper(make(game), illegal_reward=-1)
     table.reset(seed=0)
     loser = table.agent_selection
@@ -81,11 +81,11 @@ def test_terminate_illegal_wrapper(game: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------
-# What the agents get.
+# Observations, rewards and ends as the agents see them.
 
 
 @game_sizes
-def test_agrees_with_the_core(game: str, players: int) -> None:
+def test_a_table_agrees_with_the_core(game: str, players: int) -> None:
     """The same deal and the same actions in a VecEnv: same movers, observations, rewards and end."""
     table, core = make(game, players), env.make(game, 1, players, auto_reset=False)
     table.reset(seed=11)
@@ -127,7 +127,7 @@ def test_only_the_mover_has_legal_actions(game: str, players: int) -> None:
 
 @game_sizes
 def test_observations_hide_what_the_seat_cannot_know(game: str, players: int) -> None:
-    """Resampling all that a seat cannot know changes nothing in what it, or a spectator, is shown."""
+    """Resampling everything that a seat cannot know changes neither its observation nor a spectator's view."""
     table, other = make(game, players, render_mode="ansi"), env.make(game, 1, players, auto_reset=False)
     table.reset(seed=2)
     hidden_changed = False
@@ -151,13 +151,13 @@ def test_a_drawn_card_is_not_rendered() -> None:
     assert "in hand ##" in text
 
 
-@every_game
-def test_truncation_is_not_termination(game: str) -> None:
-    table = make(game, rules={"max_decisions": 7})
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.game)
+def test_a_truncated_game_is_not_terminated(case: Case) -> None:
+    table = make(case.game, rules={"max_decisions": case.cap})
     table.reset(seed=0)
-    assert len(list(play(table, seed=0))) == 7 + 2  # and one farewell per agent
+    assert len(list(play(table, seed=0))) == case.cap + 2  # and one empty step per agent
     table.reset(seed=0)
-    for _ in play(table, seed=0, decisions=7):
+    for _ in play(table, seed=0, decisions=case.cap):
         assert not any(table.truncations.values())
     assert list(table.truncations.values()) == [True, True]
     assert list(table.terminations.values()) == [False, False]
@@ -169,12 +169,12 @@ def test_truncation_is_not_termination(game: str) -> None:
 
 
 def deals(table: TableEnv, *seeds: int | None) -> list[bytes]:
-    """The first observation after each reset."""
-    rows = []
+    """Table after each reset."""
+    states = []
     for seed in seeds:
         table.reset(seed=seed)
-        rows.append(table.observe("player_0")["observation"].tobytes())
-    return rows
+        states.append(table.tables.save(0))
+    return states
 
 
 @every_game
@@ -192,8 +192,8 @@ def test_illegal_actions_are_errors_and_change_nothing(game: str) -> None:
     table = make(game)
     table.reset(seed=0)
     before = table.tables.save(0)
-    illegal = int(np.argmin(table.observe(table.agent_selection)["action_mask"]))
-    for action in (illegal, table.tables.num_actions, env.SKIP, -2, None):
+    illegal = np.flatnonzero(table.observe(table.agent_selection)["action_mask"] == 0)[:1].tolist()
+    for action in (*illegal, table.tables.num_actions, env.SKIP, -2, None):
         with pytest.raises(ValueError, match="action"):
             table.step(action)
     with pytest.raises(TypeError):
@@ -207,21 +207,21 @@ def test_step_needs_a_reset(game: str) -> None:
         make(game).step(0)
 
 
-def test_bad_arguments() -> None:
+def test_bad_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="no game is called 'chess'"):
         make("chess")
     with pytest.raises(ValueError, match="render_mode: expected ansi, human or None, got 'rgb_array'"):
         make(env.games()[0], render_mode="rgb_array")
 
 
-@every_game
-def test_human_mode_prints_every_change(game: str, capsys: pytest.CaptureFixture[str]) -> None:
-    silent, shown = make(game, render_mode="ansi"), make(game, render_mode="human")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.game)
+def test_human_mode_prints_every_change(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    silent, shown = make(case.game, render_mode="ansi"), make(case.game, render_mode="human")
     silent.reset(seed=0)
-    pages = [silent.render() for _ in play(silent, seed=0, decisions=5)]
+    pages = [silent.render() for _ in play(silent, seed=0, decisions=case.cap)]
     pages.append(silent.render())
     shown.reset(seed=0)
-    for _ in play(shown, seed=0, decisions=5):
+    for _ in play(shown, seed=0, decisions=case.cap):
         pass
     assert capsys.readouterr().out == "".join(f"{page}\n" for page in pages)
 
