@@ -62,7 +62,7 @@ def test_shapes(latent: str, encoder: str, variant: str, players: int) -> None:
     assert said.policy.shape == (B, A)
     assert said.value.shape == (B, players, network.config.value_bins)
     egos = players if network.config.ego else 1
-    if network.config.outcome:
+    if network.config.outcome_heads:
         assert said.winner is not None
         assert said.winner.shape == (B, egos, players)
         assert said.rank is not None
