@@ -95,9 +95,8 @@ class SlotDynamics(nn.Module):
         C, V = len(spec.shared_cards), player_dim(spec, config)
         self.shared, self.player_dim = C, V
         touched, roles, present = touched_places(spec)
-        roles = torch.cat(
-            [roles, spec.num_roles + torch.arange(C).expand(len(roles), C)], 1
-        )  # every action may use the shared cards
+        # Every action may use the shared cards, each of which has a role of its own.
+        roles = torch.cat([roles, spec.num_roles + torch.arange(C).expand(len(roles), C)], 1)
         self.register_buffer("touched", touched, persistent=False)  # (A, K)
         self.register_buffer("roles", roles, persistent=False)  # (A, K + C)
         self.register_buffer("present", present.float().unsqueeze(-1), persistent=False)
@@ -309,9 +308,8 @@ class SlotPolicy(nn.Module):
         super().__init__()
         H, M, R = config.hidden, config.slot_hidden, spec.num_roles
         touched, roles, present = touched_places(spec)
-        self.scored = (
-            int(touched[present].max()) + 1 if present.any() else 0
-        )  # slots, from the first to the last that an action touches
+        # Slots that get a score: all up to the last one that an action touches.
+        self.scored = int(touched[present].max()) + 1 if present.any() else 0
         action, k = present.nonzero().T
         said_by = torch.zeros(self.scored * R, spec.num_actions)  # 1 where an action touches a slot in a role
         said_by[touched[action, k] * R + roles[action, k], action] = 1.0
@@ -336,9 +334,7 @@ class SlotPolicy(nn.Module):
             self.register_buffer("together", together.flatten(0, 1), persistent=False)
             self.in_role = nn.Linear(config.slot_dim, R * _PAIR_DIM)
             self.of_pairs = nn.Linear(_PAIR_DIM, 1, bias=False)
-            nn.init.zeros_(
-                self.of_pairs.weight
-            )  # dozens of pairs: otherwise some initial policies are nearly deterministic
+            nn.init.zeros_(self.of_pairs.weight)  # or dozens of pairs make some initial policies nearly deterministic
 
     def forward(self, boards: Boards | None, features: Tensor) -> Tensor:
         """boards, features [B, H] of the player to move -> logits [B, A]"""
