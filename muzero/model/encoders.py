@@ -1,12 +1,12 @@
-"""From an observation to a latent: tokens through a transformer, or sets of blocks of slots.
+"""Encoders, which turn an observation into a latent: a transformer over tokens, or sets of blocks of slots (columns).
 
-Shapes as in `muzero.model.network`: B batch, W numbers in an observation, P players, S slots, L latent.
+Both take an observation row [B, W] of integers as `muzero.model.spec.GameSpec` describes it. `muzero.model.network`
+explains the words and the letters of the shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import reduce
 
 import numpy as np
 import torch
@@ -15,32 +15,37 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from muzero.config import ModelConfig, require
+from muzero.model.layers import SeatIndices, sum_of_pair_products
 from muzero.model.spec import GameSpec, Group
-
-SeatParts = dict[str, tuple[int, Tensor]]  # by parameter: a dimension, and what belongs to the first seats there
 
 
 class TokenEmbedding(nn.Module):
-    """Embeds the tokens of an observation: the sum of its fields' embeddings, one table for all fields."""
+    """Embedding of an observation's tokens: a token is the sum of its fields' embeddings, from one table for all."""
 
     shift: Tensor
     columns: Tensor
 
     def __init__(self, groups: list[Group], width: int, ignore: Collection[str], places: bool) -> None:
-        """`ignore`: fields not to read, as group.field; `places`: whether to read those that name slots, or a slot's
-        player."""
+        """Make the table.
+
+        Args:
+          groups: groups of tokens to read.
+          width: size of an embedding.
+          ignore: fields not to read, as group.field.
+          places: whether to read the fields that name slots and the owners of tokens.
+        """
         super().__init__()
         self.groups = groups
         row = max(g.offset + g.count * len(g.vocabulary) for g in groups)
         shift = torch.zeros(row, dtype=torch.int64)
         total = 0
-        columns: list[int] = []  # of the row, group by group, token by token
-        self.fields: list[int] = []  # read per token
+        columns: list[int] = []  # indices into the row, ordered by group and token
+        self.fields: list[int] = []  # number read per token, by group
         for g in groups:
             wanted = [f"{g.name}.{name}" not in ignore for name in g.fields]
-            theirs = g.slots or g.per_player
-            lasting = [places or not (place or (theirs and seat)) for place, seat in zip(g.place, g.seat, strict=True)]
-            read = [f for f in range(len(g.fields)) if wanted[f] and lasting[f]]
+            owned = g.slots or g.per_player
+            allowed = [places or not (place or (owned and seat)) for place, seat in zip(g.place, g.seat, strict=True)]
+            read = [f for f in range(len(g.fields)) if wanted[f] and allowed[f]]
             for f in read:
                 shift[g.offset + f : g.offset + g.count * len(g.vocabulary) : len(g.vocabulary)] = total
                 total += g.vocabulary[f]
@@ -51,7 +56,7 @@ class TokenEmbedding(nn.Module):
         self.table = nn.Parameter(torch.randn(total, width) * 0.5)
 
     def forward(self, obs: Tensor) -> list[Tensor]:
-        """obs [B, W] integers -> per group [B, count, width]"""
+        """obs [B, W] integers -> tokens of each group [B, count, width]"""
         index = obs[:, : len(self.shift)].to(torch.int64) + self.shift
         out = []
         sizes = [g.count * fields for g, fields in zip(self.groups, self.fields, strict=True)]
@@ -66,19 +71,8 @@ class TokenEmbedding(nn.Module):
         return out
 
 
-def pairs(tensor: Tensor, dim: int) -> Tensor:
-    """Sum of the products of all pairs along a dimension, by the binomial formula."""
-    total = add_up(tensor, dim)
-    return 0.5 * (total * total - add_up(tensor * tensor, dim))
-
-
-def add_up(tensor: Tensor, dim: int) -> Tensor:
-    """Sum over a short dimension. On CPUs a few additions of slices beat a reduction, unless they need gradients."""
-    return tensor.sum(dim) if torch.is_grad_enabled() else reduce(torch.add, tensor.unbind(dim))
-
-
 def groups_read(spec: GameSpec, config: ModelConfig) -> list[Group]:
-    """The groups of an observation that the encoder reads, if only in part. Refuses names that the game has not."""
+    """Groups of an observation that the encoder reads, at least in part; refuses unknown names in `config.ignore`."""
     fields = {f"{g.name}.{name}": g for g in spec.groups for name in g.fields}
     known = {g.name for g in spec.groups if not g.slots} | set(fields)
     for name in config.ignore:
@@ -88,9 +82,10 @@ def groups_read(spec: GameSpec, config: ModelConfig) -> list[Group]:
 
 
 class TransformerEncoder(nn.Module):
-    """Tokens through a pre-norm transformer, with a learnable [CLS] in front.
+    """Pre-norm transformer over the tokens, with a learnable [CLS] token in front.
 
-    flat: [CLS] through LayerNorm, Linear and Tanh. slots: the same for every slot's token, and [CLS] for the rest.
+    A flat latent is the output of [CLS] after LayerNorm, Linear and Tanh. Of a slots latent that is the global vector;
+    the vectors of slots, players and shared cards come from their own tokens in the same way.
     """
 
     def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
@@ -115,12 +110,12 @@ class TransformerEncoder(nn.Module):
             if any(self.per_player):
                 self.to_players = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, config.player_dim), nn.Tanh())
 
-    def first_seats(self, players: int) -> SeatParts:
-        """See `Network.first_seats`."""
-        return {"position": (1, tokens_of_first(self.embed.groups, self.num_players, players))}
+    def seat_indices(self, players: int) -> SeatIndices:
+        """See `Network.seat_indices`: positions belong to tokens, and some tokens to seats."""
+        return {"position": (1, tokens_for_fewer_players(self.embed.groups, self.num_players, players))}
 
     def forward(self, obs: Tensor) -> Tensor:
-        """[B, W] -> [B, L]"""
+        """obs [B, W] -> latent [B, L]"""
         groups = self.embed(obs)
         tokens = torch.cat(groups, 1) + self.position
         tokens = self.blocks(torch.cat([self.cls.expand(len(obs), -1, -1), tokens], 1))
@@ -130,18 +125,21 @@ class TransformerEncoder(nn.Module):
         parts = tokens[:, 1:].split([g.shape[1] for g in groups], 1)
         slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
         shared = [self.to_slots(parts[g][:, 0]) for g in self.shared]
-        theirs = [by_player(part, self.num_players) for part, own in zip(parts, self.per_player, strict=True) if own]
+        theirs = [
+            split_by_player(part, self.num_players) for part, own in zip(parts, self.per_player, strict=True) if own
+        ]
         players = [self.to_players(torch.cat(theirs, 2).mean(2)).flatten(1)] if theirs else []
         return torch.cat([self.arrange(slots).flatten(1), *players, *shared, rest], 1)
 
 
 class ColumnsEncoder(nn.Module):
-    """Slots as sets of blocks of slots: equivariant to the symmetries that the game declares.
+    """Encoder of slots as sets of blocks of slots, equivariant to the symmetries that the game declares.
 
-    A block sees the sum of its slots and of their pairwise products, a slot its block and how many cards there equal
-    its own, a player's vector the player's tokens beside the slots, and the global part those that are no player's.
-    Neither a slot's vector nor a player's says whose turn it is, so that they stay true when the turn passes and the
-    players trade places. The global part begins with a vector like a slot's for each card that belongs to nobody.
+    A block is computed from the sum of its slots and the sum of their pairwise products; a slot's vector from its
+    token, its block, and the number of cards in the block that equal its own; a player's vector from the player's other
+    tokens; the global vector from the tokens that belong to no player. Neither a slot's vector nor a player's depends
+    on whose turn it is, so that they stay right when the turn passes and the frame turns. Shared cards get vectors as
+    slots do.
     """
 
     def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
@@ -175,23 +173,25 @@ class ColumnsEncoder(nn.Module):
         self.to_slot = nn.Sequential(nn.GELU(), nn.Linear(width, config.slot_dim), nn.LayerNorm(config.slot_dim))
         self.shared = SharedCards(spec, self.embed) if spec.shared_cards else None
 
-    def first_seats(self, players: int) -> SeatParts:
-        """See `Network.first_seats`; all players are treated alike."""
+    def seat_indices(self, players: int) -> SeatIndices:
+        """See `Network.seat_indices`: there are none, since all players share the same weights."""
         return {}
 
     def forward(self, obs: Tensor) -> Tensor:
-        """[B, W] -> [B, L]"""
+        """obs [B, W] -> latent [B, L]"""
         groups = self.embed(obs)
         slots = torch.cat([g for g, slot in zip(groups, self.is_slot, strict=True) if slot], 1)
-        neither = [not (slot or own) for slot, own in zip(self.is_slot, self.is_player, strict=True)]
-        others = torch.cat([g for g, wanted in zip(groups, neither, strict=True) if wanted], 1)
+        unowned = [not (slot or own) for slot, own in zip(self.is_slot, self.is_player, strict=True)]
+        others = torch.cat([g for g, wanted in zip(groups, unowned, strict=True) if wanted], 1)
         theirs = [
-            by_player(g, self.num_players).flatten(2) for g, own in zip(groups, self.is_player, strict=True) if own
+            split_by_player(g, self.num_players).flatten(2)
+            for g, own in zip(groups, self.is_player, strict=True)
+            if own
         ]
         slots = self.arrange(slots)  # (B, P, blocks, size, width)
         if self.equal is not None:
             slots = slots + self.alike(self.equal.in_block(obs))
-        blocks = F.gelu(self.block(torch.cat([slots.sum(3), pairs(slots, 3)], -1)))
+        blocks = F.gelu(self.block(torch.cat([slots.sum(3), sum_of_pair_products(slots, 3)], -1)))
         players = [self.player(torch.cat(theirs, 2)).flatten(1)] if theirs else []
         rest = self.rest(others.flatten(1))
         vectors = self.to_slot(self.slot_own(slots) + self.slot_block(blocks).unsqueeze(3))
@@ -202,7 +202,7 @@ class ColumnsEncoder(nn.Module):
 
 
 class EqualCards(nn.Module):
-    """Counts equal cards: in a block, and of a block with each card that belongs to no player."""
+    """Numbers of equal cards: inside a block, and between a block and each shared card."""
 
     slots: Tensor
     shared: Tensor
@@ -216,19 +216,25 @@ class EqualCards(nn.Module):
             for t in range(g.count)
         ]
         slots = torch.tensor(cards)[torch.from_numpy(block_order(spec))].view(spec.num_players, *spec.blocks.shape)
-        self.register_buffer("slots", slots, persistent=False)  # columns of an observation row
+        self.register_buffer("slots", slots, persistent=False)  # indices into an observation row
         self.register_buffer("shared", torch.tensor([g.offset + f for g, f in spec.shared_cards]), persistent=False)
         self.most = spec.blocks.shape[1]
         self.width = len(spec.shared_cards) * self.most
 
     def in_block(self, obs: Tensor) -> Tensor:
-        """obs [B, W] -> how many cards of its block equal that in a slot, itself among them [B, P, blocks, size]; 0 for
-        code 0, which is no card."""
+        """Count, for each slot, the cards of its block that equal its own, itself included.
+
+        Args:
+          obs: [B, W] observations.
+
+        Returns:
+          [B, P, blocks, size] counts; 0 where the code is 0, which means no visible card.
+        """
         seen = obs[:, self.slots]
         return ((seen.unsqueeze(-1) == seen.unsqueeze(-2)) & (seen > 0).unsqueeze(-1)).sum(-1)
 
     def with_shared(self, obs: Tensor) -> Tensor:
-        """obs [B, W] -> how many cards of a block equal each shared card, if any, one-hot [B, P, blocks, width]"""
+        """obs [B, W] -> cards of a block that equal each shared card [B, P, blocks, width], one-hot, 0 as zeros"""
         seen, cards = obs[:, self.slots].unsqueeze(3), obs[:, self.shared]
         matches = ((seen == cards[:, None, None, :, None]) & (seen > 0)).sum(-1)
         number = torch.arange(1, self.most + 1, device=obs.device)
@@ -236,7 +242,7 @@ class EqualCards(nn.Module):
 
 
 class SharedCards(nn.Module):
-    """Embeds the cards that belong to no player as those in slots are, so that equal cards look alike."""
+    """Embedding of the shared cards with the table of the cards in slots, so that equal cards look alike."""
 
     columns: Tensor
 
@@ -246,17 +252,17 @@ class SharedCards(nn.Module):
         self.place = nn.Parameter(torch.randn(len(spec.shared_cards), embed.table.shape[1]) * 0.5)
         group = next(g for g in spec.groups if g.slots and any(g.card))
         field = group.card.index(True)
-        self.first = int(embed.shift[group.offset + field])  # row of the table for code 0
+        self.first = int(embed.shift[group.offset + field])  # row of the table that embeds code 0
         self.codes = group.vocabulary[field]
 
     def forward(self, obs: Tensor, table: Tensor) -> Tensor:
-        """obs [B, W], table of all embeddings -> [B, cards, width]; a card that is not to be seen looks like none."""
+        """obs [B, W], the table of embeddings -> [B, C, width]; a card hidden from the observer looks like no card"""
         code = obs[:, self.columns].to(torch.int64)
         return table[self.first + torch.where(code < self.codes, code, 0)] + self.place
 
 
 class BlockOrder(nn.Module):
-    """The order of slots in a latent: by player, by symmetric block, by slot of the block."""
+    """Order of the slots in a latent: by player, by symmetric block, by slot of the block."""
 
     order: Tensor
 
@@ -266,25 +272,25 @@ class BlockOrder(nn.Module):
         self.register_buffer("order", torch.from_numpy(block_order(spec)), persistent=False)
 
     def forward(self, slots: Tensor) -> Tensor:
-        """[B, S, X] in the order of the tokens -> [B, P, blocks, size, X]"""
+        """slots [B, S, X] in the order of the tokens -> [B, P, blocks, size, X]"""
         return slots[:, self.order].view(len(slots), *self.shape, -1)
 
 
 def block_order(spec: GameSpec) -> NDArray[np.int64]:
-    """[S] the slot, in the order of the tokens, at each place of a latent."""
+    """Slot (number in the order of the tokens) at each position of a latent, [S]."""
     per_player = spec.blocks.size
-    good = per_player * spec.num_players == spec.num_slots
-    require(good, "symmetric_blocks", f"all of a player's {spec.num_slots // spec.num_players} slots", per_player)
+    complete = per_player * spec.num_players == spec.num_slots
+    require(complete, "symmetric_blocks", f"all of a player's {spec.num_slots // spec.num_players} slots", per_player)
     return np.concatenate([spec.blocks.reshape(-1) + seat * per_player for seat in range(spec.num_players)])
 
 
-def by_player(tokens: Tensor, num_players: int) -> Tensor:
-    """[B, P n, X], player by player -> [B, P, n, X]"""
+def split_by_player(tokens: Tensor, num_players: int) -> Tensor:
+    """tokens [B, P n, X], ordered by player -> [B, P, n, X]"""
     return tokens.view(len(tokens), num_players, -1, tokens.shape[2])
 
 
-def tokens_of_first(groups: list[Group], num_players: int, players: int) -> Tensor:
-    """The tokens of some groups of a game for `num_players` that one for fewer has, too."""
+def tokens_for_fewer_players(groups: list[Group], num_players: int, players: int) -> Tensor:
+    """Indices of the tokens, among those of a game for `num_players`, that the game for fewer players has, too."""
     kept: list[int] = []
     start = 0
     for g in groups:

@@ -1,9 +1,15 @@
-"""What networks and search need to know of a game, taken from what the game declares. No game is named here."""
+"""Description of a game for networks and search, built from what the game itself declares. No game is named here.
+
+A *slot* is a place that holds one card of one player, such as a cell of a grid or a place in a hand. Every player has
+the same slots. A *block* is a set of one player's slots whose order has no meaning, such as a column of a grid; whole
+blocks may trade places, too. An *action* touches some slots, each in a *role* (the place that a card leaves, the place
+that it goes to), and has a *kind* (draw, place, pass).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +21,20 @@ from muzero.config import require
 
 @dataclass(frozen=True)
 class Group:
-    """A block of tokens in an observation row.
+    """Tokens of one sort in an observation row; together they are a matrix [count, fields] of integers.
 
     Attributes:
-      name: of the group.
-      offset: of the block [count, fields] in the row.
-      count: tokens.
-      fields: their names.
-      vocabulary: categories of each field.
-      place: fields that name a slot, which a symmetric encoder must not read.
-      seat: fields that name the token's player, counted from the observer.
-      card: fields that show a card, in the code of the slots' cards.
-      slots: whether its tokens are slots.
-      per_player: whether its tokens stand seat by seat from the observer's.
-      owner_only: whether some of its slots are seen by their player alone.
+      name: name of the group.
+      offset: index of the matrix's first number in the row.
+      count: number of tokens.
+      fields: names of a token's fields.
+      vocabulary: number of categories of each field.
+      place: whether each field names a slot; a symmetric encoder must not read such fields.
+      seat: whether each field names the token's player, counted from the observer.
+      card: whether each field shows a card, coded as the cards in slots are.
+      slots: whether the tokens are slots.
+      per_player: whether the tokens are ordered by seat, starting with the observer's.
+      owner_only: whether only the owner sees the cards in some of the slots.
     """
 
     name: str
@@ -46,19 +52,19 @@ class Group:
 
 @dataclass(frozen=True)
 class GameSpec:
-    """A game for a number of players.
+    """A game for a number of players. Instances are shared, so its arrays are read-only.
 
     Attributes:
-      game: its name.
-      version: of its rules and observations.
-      num_players: P.
-      num_actions: A.
-      groups: of observation rows, counts included.
-      phase_table: for the search.
+      game: name of the game.
+      version: version of its rules and observations.
+      num_players: number of players, P.
+      num_actions: number of actions, A.
+      groups: groups of tokens in an observation row, the counts of unseen cards included.
+      phase_table: actions that can be legal in each phase, the phase that follows, and whether the turn passes.
       kinds: [A] kind of each action.
-      action_slots: [A, K] slots that each action touches, -1 for none.
-      action_roles: [A, K] the role each has in it, -1 for none.
-      blocks: [blocks, slots] symmetric blocks of a player's slots.
+      action_slots: [A, K] slots that each action touches, filled up with -1.
+      action_roles: [A, K] role of each of these slots, filled up with -1.
+      blocks: [blocks, size] slots of each symmetric block of a player.
     """
 
     game: str
@@ -73,13 +79,14 @@ class GameSpec:
     blocks: NDArray[np.int64]
 
     @staticmethod
+    @cache
     def of(game: str, num_players: int) -> GameSpec:
-        """Asks the environment."""
+        """Spec of a game under its official rules; the same arguments give the same object."""
         return GameSpec.of_tables(env.make(game, 1, num_players))
 
     @staticmethod
     def of_tables(tables: env.VecEnv) -> GameSpec:
-        """The spec of an environment that exists."""
+        """Spec of the game that is played at existing tables."""
         info = tables.info
         groups = tuple(
             Group(
@@ -97,16 +104,21 @@ class GameSpec:
             )
             for g in info.groups
         )
-        shows = [any(g.card) for g in groups if g.slots]
-        shared = any(any(g.card) for g in groups if not g.slots)
-        good = all(shows) if shared or any(shows) else True
-        require(good, f"{tables.game}, fields that show a card", "one in every group of slots, or none at all", shows)
+        slots_show = [any(g.card) for g in groups if g.slots]
+        others_show = any(any(g.card) for g in groups if not g.slots)
+        consistent = all(slots_show) or not (others_show or any(slots_show))
+        expected = "one in every group of slots, or none at all"
+        require(consistent, f"{tables.game}, fields that show a card", expected, slots_show)
         rules = info.phase_table
         widest = max(1, *(len(shape.slots) for shape in info.action_shapes))
         touched = np.full((2, info.num_actions, widest), -1, np.int64)
         for action, shape in enumerate(info.action_shapes):
             for k, pair in enumerate(shape.slots):
                 touched[:, action, k] = pair
+        kinds = np.array([shape.kind for shape in info.action_shapes])
+        blocks = np.array(info.symmetric_blocks, np.int64)
+        for array in (touched, kinds, blocks):
+            array.setflags(write=False)
         return GameSpec(
             game=tables.game,
             version=info.version,
@@ -118,39 +130,39 @@ class GameSpec:
                 np.array([[rule.next_phase for rule in row] for row in rules], np.uint8),
                 np.array([[rule.turn_passes for rule in row] for row in rules]),
             ),
-            kinds=np.array([shape.kind for shape in info.action_shapes]),
+            kinds=kinds,
             action_slots=touched[0],
             action_roles=touched[1],
-            blocks=np.array(info.symmetric_blocks, np.int64),
+            blocks=blocks,
         )
 
     @cached_property
     def width(self) -> int:
-        """Numbers in an observation row."""
+        """Number of integers in an observation row, W."""
         return sum(group.count * len(group.vocabulary) for group in self.groups)
 
     @cached_property
     def num_slots(self) -> int:
-        """Slots of all players."""
+        """Number of slots of all players together, S."""
         return sum(group.count for group in self.groups if group.slots)
 
     @cached_property
     def shared_cards(self) -> tuple[tuple[Group, int], ...]:
-        """Group and field of the cards that belong to no player: in hand, on a pile."""
+        """Group and field of each visible card that belongs to no player, such as the top of a pile."""
         shared = [g for g in self.groups if not g.slots and g.count == 1]
         return tuple((g, f) for g in shared for f, card in enumerate(g.card) if card)
 
     @cached_property
     def private(self) -> bool:
-        """Whether players see different things of the same slots: what one sees is then no target for another."""
+        """Whether some slots are seen by their owner alone, so that one player's view is no target for another's."""
         return any(group.owner_only for group in self.groups)
 
     @cached_property
     def num_kinds(self) -> int:
-        """Kinds of actions."""
+        """Number of kinds of actions."""
         return int(self.kinds.max()) + 1
 
     @cached_property
     def num_roles(self) -> int:
-        """Roles that slots have in actions."""
+        """Number of roles that slots have in actions."""
         return int(self.action_roles.max()) + 1

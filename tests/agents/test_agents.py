@@ -10,7 +10,8 @@ import env
 from muzero.agents.agents import Agent, Bot, Policy, Random, Searcher, Simulator, Situation
 from muzero.config import SearchConfig
 from muzero.matches.paired_games import Games, paired_games
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 import env
 from muzero.data.augmentation import SlotPermutation
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from tests.oracle.skyjo import Skyjo
 from tests.training.test_learner import P, a_batch

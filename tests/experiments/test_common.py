@@ -21,7 +21,8 @@ from experiments import common as studies
 from experiments import head_to_head, interval_coverage, latent_probes
 from muzero import stats
 from muzero.config import SearchConfig
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.runs.files import own_draft

@@ -42,7 +42,8 @@ from muzero.matches.match import (
 from muzero.matches.paired_games import Games, InFlightStore, concatenate, paired_games
 from muzero.matches.workers import InProcess, MatchChunk, ProcessPool, WorkerPool, play_piece
 from muzero.model.native import _native
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 

@@ -15,7 +15,8 @@ from muzero.agents.agents import Agent, Bot, Searcher, Situation
 from muzero.config import Config, EvaluationConfig, GameConfig, SearchConfig
 from muzero.matches.bot_evaluation import WinnerCheck, evaluate_bots, summary
 from muzero.matches.paired_games import Games, against_each
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 
 ROUND = {"episode": "round"}

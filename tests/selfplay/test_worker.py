@@ -15,7 +15,8 @@ import env
 from env.game_record import verify
 from muzero.config import Config, GameConfig, LearnerConfig, SearchConfig, SelfPlayConfig
 from muzero.data.targets import Episode, pack_legal
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.planner import Plan
 from muzero.selfplay.opponents import BOTS, PAST_SELF, SELF, OpponentMix

@@ -17,7 +17,8 @@ import env
 from muzero.config import LearnerConfig
 from muzero.data.replay_buffer import Batch
 from muzero.data.targets import rank_target, winner_target
-from muzero.model.network import VARIANTS, Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import VARIANTS, load_model_config
 from muzero.model.spec import GameSpec
 from muzero.training.learner import LOSSES, DivergedError, Learner, _value_shares, turned, window_losses
 
@@ -521,6 +522,6 @@ def test_a_batch_of_a_smaller_table_trains_its_part_of_the_weights(variant: str,
     after = dict(large.named_parameters())
     for name, trained in large.weights_for(P, after).items():
         torch.testing.assert_close(trained, dict(small.named_parameters())[name], rtol=1e-4, atol=1e-6, msg=name)
-    for name, (dim, index) in large.first_seats(P).items():  # and nothing else
+    for name, (dim, index) in large.seat_indices(P).items():  # and nothing else
         others = torch.tensor([i for i in range(before[name].shape[dim]) if i not in index.tolist()])
         assert torch.equal(after[name].index_select(dim, others), before[name].index_select(dim, others)), name

@@ -26,7 +26,8 @@ import env
 from env.game_record import GameRecord, verify
 from muzero.agents.agent_spec import load_network, parse
 from muzero.config import cores
-from muzero.model.network import Network, count_parameters
+from muzero.model.network import Network
+from muzero.model.presets import count_parameters
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint, metrics
 from muzero.runs.run_directory import EXIT_REQUEUE

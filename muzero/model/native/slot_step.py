@@ -14,9 +14,9 @@ from torch.nn import functional as F
 
 from mcts import Requests
 from muzero.config import require
-from muzero.model.latents import SlotDynamics, SlotPolicy, SlotTrunk
 from muzero.model.native import _native
 from muzero.model.network import Network
+from muzero.model.slots import SlotDynamics, SlotPolicy, SlotTrunk
 
 BF16 = "bf16"  # the kernel for bfloat16
 _ALIGN = 16  # numbers that a part of a latent or a layer must be a multiple of

@@ -1,0 +1,38 @@
+"""Flat latents."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.model.helpers import played_tables, random_network, variants
+
+
+def test_flat_latent_keeps_the_frame_of_the_root() -> None:
+    network = random_network("flat", "transformer", "baseline")
+    hidden = network.represent(torch.from_numpy(played_tables().obs))
+    action = torch.arange(16)
+    assert torch.equal(network.step(hidden, action, action * 0)[0], network.step(hidden, action, action % 3)[0])
+    assert network.frame == "root"
+
+
+@variants
+def test_flat_network_has_no_boards_and_conditions_the_whole_latent(variant: str) -> None:
+    network = random_network("flat", "transformer", variant)
+    latent = network.represent(torch.from_numpy(played_tables().obs))
+    boards, conditioned = network.trunk.split(latent)
+    assert boards is None
+    assert conditioned is latent
+    assert network.trunk.touched(latent, torch.zeros(16, dtype=torch.int64)) is None
+    assert network.decoder is None
+    assert network.latent_dim == network.config.latent_dim == latent.shape[1]
+
+
+def test_rewards_of_fewer_players_are_those_of_the_first_seats() -> None:
+    """The reward head lists N logits for each seat in turn."""
+    network = random_network("flat", "transformer", "baseline", 4)
+    N = network.config.value_bins
+    indices = network.dynamics.seat_indices(2)
+    assert set(indices) == {"reward.2.weight", "reward.2.bias"}
+    for dim, index in indices.values():
+        assert dim == 0
+        assert index.tolist() == list(range(2 * N))

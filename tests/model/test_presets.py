@@ -1,0 +1,59 @@
+"""Presets and variants of the model."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib.resources import files
+
+import pytest
+from omegaconf import OmegaConf
+
+from muzero.model.network import Network
+from muzero.model.presets import VARIANTS, load_model_config, main
+from muzero.model.spec import GameSpec
+
+
+def test_variants_differ_in_their_flags_and_nothing_else() -> None:
+    shapes = {}
+    for variant in VARIANTS:
+        network = Network(GameSpec.of("skyjo", 2), load_model_config("tiny", variant))
+        shapes[variant] = {name: tuple(p.shape) for name, p in network.named_parameters()}
+    ego = {"condition.ego.weight", "condition.current.weight", "condition.players.weight"}
+    heads = {"winner.weight", "winner.bias", "rank.weight", "rank.bias"}
+    base = set(shapes["baseline"])
+    assert set(shapes["ego_only"]) == base | ego
+    assert set(shapes["heads_only"]) == base | heads
+    assert set(shapes["belief"]) == base | ego | heads
+    value = {"value.weight", "value.bias"}  # one seat's value with ego conditioning, all seats' without
+    for variant in VARIANTS:
+        assert all(shapes[variant][name] == shapes["baseline"][name] for name in base - value)
+    assert shapes["heads_only"]["value.bias"] == shapes["baseline"]["value.bias"]
+    assert shapes["belief"]["value.bias"] == shapes["ego_only"]["value.bias"]
+
+
+def test_unknown_models_and_variants_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="model: expected one of paper, small, tiny, got 'huge'"):
+        load_model_config("huge")
+    with pytest.raises(ValueError, match="variant: expected one of baseline, belief"):
+        load_model_config("tiny", "nothing")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variants_have_the_flags_of_their_files_in_conf(variant: str) -> None:
+    flags = OmegaConf.load(files("conf") / "variant" / f"{variant}.yaml").model
+    config = load_model_config("tiny", variant)
+    assert flags == asdict(VARIANTS[variant])
+    assert (config.ego, config.outcome_heads) == (flags.ego, flags.outcome_heads)
+
+
+def test_parameter_table_lists_all_models_and_variants(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["presets", "--players", "3"])
+    main()
+    table = capsys.readouterr().out
+    assert "skyjo, 3 players" in table
+    for word in (*VARIANTS, "tiny", "small", "paper", "total"):
+        assert word in table
+    total = sum(p.numel() for p in Network(GameSpec.of("skyjo", 3), load_model_config("tiny", "belief")).parameters())
+    assert f"{total:,}" in next(line for line in table.splitlines() if line.startswith("tiny    belief "))
