@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -99,11 +100,6 @@ class Episode:
         """P."""
         return len(self.ranks)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
-
     def check(self) -> None:
         """Refuse arrays that cannot be a game; the error names the field."""
         for name in ("action", "ranks"):
@@ -151,7 +147,12 @@ _RING_FIELDS = (
 
 def schema(*scopes: str) -> tuple[Field, ...]:
     """Fields of the given scopes, in the order of their declaration."""
-    declared = (Field(f.name, *f.metadata["declared"]) for f in fields(Episode))
+    return _fields_of(Episode, scopes)
+
+
+@cache
+def _fields_of(kind: type[Episode], scopes: tuple[str, ...]) -> tuple[Field, ...]:
+    declared = (Field(f.name, *f.metadata["declared"]) for f in fields(kind))
     return tuple(f for f in (*declared, *_RING_FIELDS) if f.scope in scopes)
 
 

@@ -95,10 +95,12 @@ def slow_returns(e: Episode, steps: int, discount: float) -> NDArray[np.float64]
     return out
 
 
-def slow_window(e: Episode, t: int, K: int, frame: str, steps: int, discount: float) -> dict[str, Any]:
-    """Targets of one window by their definition, as lists over its steps; actions past the end are None."""
+def slow_window(e: Episode, t: int, K: int, frame: str, value_of: NDArray[np.float64]) -> dict[str, Any]:
+    """Targets of one window by their definition, as lists over its steps; actions past the end are None.
+
+    `value_of`: `slow_returns` of the episode.
+    """
     T, P = e.rewards.shape
-    value_of = slow_returns(e, steps, discount)
     ended = not e.truncated
     names = ("actions", "shifts", "to_play", "value", "value_mask", "reward", "reward_mask", "policy", "policy_mask")
     out: dict[str, Any] = {name: [] for name in (*names, "winner", "rank", "outcome_mask")}

@@ -187,6 +187,7 @@ def test_batches_agree_with_the_episodes(frame: str, settings: dict[str, float])
     replay, games = filled([30, 9, 30, 1, 2, 17, 40, 3, 25], 128, frame=frame, **settings)
     first = {stamp: begin for stamp, begin, _ in contents(replay)}
     assert len(first) < len(games)
+    value_of = {stamp: slow_returns(games[stamp], STEPS, DISCOUNT) for stamp in first}
     rng = np.random.default_rng(2)
     seen = set()
     for _ in range(10):
@@ -196,7 +197,7 @@ def test_batches_agree_with_the_episodes(frame: str, settings: dict[str, float])
             e, t = games[stamp], int(batch.index[row]) - first[stamp]
             assert batch.obs[row].tolist() == [e.obs[min(t + k, len(e) - 1)].tolist() for k in range(5)]
             assert batch.live[row].tolist() == [t + k < len(e) for k in range(5)]
-            assert_window(batch, row, slow_window(e, t, 4, frame, STEPS, DISCOUNT), batch.actions[row])
+            assert_window(batch, row, slow_window(e, t, 4, frame, value_of[stamp]), batch.actions[row])
             seen.add((stamp, t))
     assert len(seen) > 0.8 * len(replay)
 
@@ -410,13 +411,14 @@ def test_refresh_replaces_search_results_and_recomputes_returns() -> None:
     kept = sorted(first)
     for name in ("policy", "values"):
         assert after[name].tobytes() == np.concatenate([getattr(expected[s], name) for s in kept]).tobytes()
-    slow = np.concatenate([slow_returns(expected[s], STEPS, DISCOUNT) for s in kept])
+    value_of = {s: slow_returns(expected[s], STEPS, DISCOUNT) for s in kept}
+    slow = np.concatenate([value_of[s] for s in kept])
     assert after["returns"] == pytest.approx(slow, rel=1e-5, abs=1e-6)
     assert (after["returns"] != before["returns"]).any()
     batch = replay.sample(60, rng)
     for row in range(60):
         s = int(batch.stamp[row])
-        window = slow_window(expected[s], int(batch.index[row]) - first[s], 4, "root", STEPS, DISCOUNT)
+        window = slow_window(expected[s], int(batch.index[row]) - first[s], 4, "root", value_of[s])
         assert_window(batch, row, window, batch.actions[row])
 
 

@@ -18,6 +18,7 @@ from tests.data.episodes import (
     assert_window,
     make_episode,
     random_episode,
+    slow_returns,
     slow_window,
 )
 
@@ -147,8 +148,9 @@ def test_windows_agree_with_their_definition(frame: str, players: int) -> None:
             e = random_episode(rng, length, players)
             filler = rng.integers(100, 200, size=(length, K))
             found = unroll(rows_of(e, 2, 0.9), np.arange(length), frame, filler)
+            value_of = slow_returns(e, 2, 0.9)
             for t in range(length):
-                assert_window(found, t, slow_window(e, t, K, frame, 2, 0.9), filler[t])
+                assert_window(found, t, slow_window(e, t, K, frame, value_of), filler[t])
 
 
 def test_targets_are_contiguous_arrays_of_the_declared_types() -> None:

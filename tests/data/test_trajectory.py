@@ -246,11 +246,15 @@ def test_legal_masks_survive_packing() -> None:
 # ---- episodes ----------------------------------------------------------------------------------------------------
 
 
-def test_an_episode_knows_its_length_players_and_bytes() -> None:
+def test_an_episode_knows_its_length_and_players() -> None:
     e = make_episode(TURNS, REWARDS, VALUES, RANKS)
     assert (len(e), e.num_players) == (4, 3)
+
+
+def test_bytes_of_a_row_are_those_of_all_fields() -> None:
     # Per decision: obs 3 x 2, legal 8, action 2, to_play 1, phase 1, has_policy 1, policy 5 x 4 and twice 3 x 4.
-    assert e.nbytes == 4 * (6 + 8 + 2 + 1 + 1 + 1 + 20 + 24) + 3 + 12
+    # Per episode: ranks 3, truncated 1, last_values 3 x 4. In the ring: returns 3 x 4, begin 8, end 8.
+    assert row_bytes(3, 3, 5) == (6 + 8 + 2 + 1 + 1 + 1 + 20 + 24) + (3 + 1 + 12) + (12 + 8 + 8)
 
 
 def test_good_episodes_pass_the_check() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Any
 
 import pytest
 import torch
 
 from muzero.selfplay.local_runtime import ChildProcessRuntime, SyncRuntime
 from muzero.selfplay.worker import PlayResult
+from tests.selfplay.dying import die
 from tests.selfplay.workers import ask, request, runtime_settings, same, seen_in, weights
 
 
@@ -69,11 +69,6 @@ def test_a_dead_child_process_is_replaced(sync_results: list[PlayResult]) -> Non
         assert runtime.restarts == runtime.generation == 2
     finally:
         runtime.close()
-
-
-def die(*_: Any) -> None:
-    """Initialiser of a child process that ends at once."""
-    os._exit(1)
 
 
 def test_child_processes_that_keep_dying_raise_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

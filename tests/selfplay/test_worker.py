@@ -208,7 +208,7 @@ def test_steps_limit_a_call_instead_of_games() -> None:
 
 
 def mixed_settings() -> Config:
-    config = settings(players=3, tables=6)
+    config = settings(players=3, tables=6, max_decisions=50)  # short games, most of them truncated
     return replace(config, selfplay=replace(config.selfplay, players=[2, 3, 4]))
 
 
