@@ -45,13 +45,13 @@ from experiments.bench_env import cpu_model
 from experiments.bench_search import seconds, situations
 from muzero.config import Config, scheduled
 from muzero.data.replay_buffer import ReplayBuffer
-from muzero.data.targets import Episode
+from muzero.data.trajectory import Episode
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs.memory import settle_memory
 from muzero.runs.run_directory import RunDirectory, open_run
 from muzero.selfplay.opponents import Curriculum, OpponentMix
-from muzero.selfplay.runtime import RayRuntime
+from muzero.selfplay.ray_runtime import RayRuntime
 from muzero.selfplay.worker import PlayRequest, PlayResult, SelfPlay
 from muzero.training.learner import LOSSES, _compiled_losses, window_losses
 from muzero.training.trainer import CHANGEABLE, Trainer, read_config
@@ -211,11 +211,11 @@ def first_orders(config: Config, mixture: OpponentMix, **changed: Any) -> PlayRe
     return replace(
         PlayRequest(
             version=0,
-            episodes=c.episodes,
-            moves=c.moves,
+            games=c.games_per_iteration,
+            steps=c.steps_per_iteration,
             simulations=int(scheduled(c.simulations, 0, config.search.simulations)),
             temperature=float(scheduled(c.temperature, 0, 1.0)),
-            mixture=mixture,
+            opponents=mixture,
         ),
         **changed,
     )
@@ -249,7 +249,7 @@ def playing(config: Config, at_least: float) -> Figures:
         asked.clear()
         played = worker.play(orders)
         alone = clock(lambda: [plan(*arguments) for arguments in asked])
-        assert played.decisions == sum(len(arguments[0]) for arguments in asked) == played.steps
+        assert played.decisions == sum(len(arguments[0]) for arguments in asked) == played.table_steps
         return played.seconds / played.decisions, alone / played.decisions
 
     still = situations(config.game.name, config.game.players, config.selfplay.tables)
@@ -295,14 +295,14 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
     worker = SelfPlay(config)
     mixture = OpponentMix(0.0, Curriculum(config.selfplay.curriculum, config.game.bots).shares())
     idle = first_orders(config, mixture, simulations=1)
-    worker.play(replace(idle, moves=31))
-    orders = first_orders(config, mixture, moves=1)
+    worker.play(replace(idle, steps=31))
+    orders = first_orders(config, mixture, steps=1)
     moves: list[PlayResult] = []
     while len(moves) < 2 or sum(move.seconds for move in moves) < at_least:
         moves.append(worker.play(orders))
     length = decisions_per_game(config)
     # A move costs every table one decision, whoever makes it.
-    per_decision = sum(move.seconds for move in moves) / sum(move.steps for move in moves)
+    per_decision = sum(move.seconds for move in moves) / sum(move.table_steps for move in moves)
     selfplay = config.selfplay.games_per_iteration * length * per_decision
     whole = sum(move.seconds for move in moves)
     parts = {

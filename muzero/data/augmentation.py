@@ -1,6 +1,6 @@
-"""Random relabelling by a game's symmetries: the same game with other names for the slots, as further examples.
+"""Data augmentation by a game's symmetries: the same windows with the slots of the players permuted.
 
-Encoders that are equivariant by themselves gain nothing from it; a transformer or a flat latent may.
+Encoders that are equivariant by construction gain nothing from it; a transformer or a flat latent may.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from muzero.model.spec import GameSpec
 
 
 class SlotPermutation:
-    """Renames slots in batches.
+    """Random permutations of slots (places of a player, such as the cells of a board), applied to batches.
 
     Args:
-      game, players: as of the environment.
+      game: name of a game that has such a symmetry.
+      players: players at the table.
     """
 
     def __init__(self, game: str, players: int) -> None:
         self._tables = env.make(game, 1, players)
         self.spec = GameSpec.of_tables(self._tables)
         require(self._tables.info.symmetric, "replay.relabel", f"false: {game} has no symmetries to relabel by", True)
-        primary = self.spec.action_slots[:, 0]  # what an action is aimed at, -1 for nothing
+        primary = self.spec.action_slots[:, 0]  # slot that an action refers to, -1 for none
         actions = np.arange(self.spec.num_actions)
         self._aimed = primary >= 0
-        self._action = np.full((self.spec.num_kinds, self.spec.blocks.size), -1)  # by kind and slot
+        self._action = np.full((self.spec.num_kinds, self.spec.blocks.size), -1)  # action by kind and slot
         self._action[self.spec.kinds[self._aimed], primary[self._aimed]] = actions[self._aimed]
 
     def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.int8]:
-        """Names at random, [count, slots of a player]: blocks trade places, and so do the slots of each."""
+        """Draw permutations [count, slots], new places of slots: blocks are permuted, and the slots within blocks."""
         blocks = self.spec.blocks
         places = rng.random((count, len(blocks))).argsort(1)
         inside = rng.random((count, *blocks.shape)).argsort(2)
@@ -43,14 +44,14 @@ class SlotPermutation:
         return to
 
     def actions(self, to: NDArray[np.int8]) -> NDArray[np.int64]:
-        """to [B, slots] -> [B, A] what each action is called."""
+        """Permuted number of each action: to [B, slots] -> [B, A]."""
         spec = self.spec
         aimed = to[:, spec.action_slots[:, 0].clip(min=0)]
         named = self._action[spec.kinds, aimed]
         return np.where(self._aimed, named, np.arange(spec.num_actions))
 
     def apply(self, batch: Batch, to: NDArray[np.int8]) -> Batch:
-        """The batch with other names; each window has its own, [B, slots], for all of its positions."""
+        """Permute the slots of a batch; each window has one permutation, [B, slots], for all of its positions."""
         B, K = batch.actions.shape
         renamed, rows = self.actions(to), np.arange(B)[:, None]
         policy = np.empty_like(batch.policy)
@@ -59,5 +60,5 @@ class SlotPermutation:
         return replace(batch, actions=renamed[rows, batch.actions], policy=policy, obs=obs.reshape(batch.obs.shape))
 
     def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """A batch with names at random."""
+        """Permute the slots of a batch at random."""
         return self.apply(batch, self.draw(len(batch.actions), rng))

@@ -24,7 +24,7 @@ from muzero.agents.agents import Agent
 from muzero.config import cores, require
 from muzero.matches.paired_games import GameRecordWriter, Games, InFlightStore, paired_games
 from muzero.runs.memory import settle_memory
-from muzero.selfplay.runtime import die_with, first_line, join_ray
+from muzero.runs.processes import die_with, first_line, join_ray
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Memory of a process: how much it has, and what becomes of what it frees."""
+"""Memory of a process: how much it uses, and when it returns freed memory to the system."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of mallopt
 _ONEDNN_CACHE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-_PRODUCTS = "64"  # matrix products of some shape that are kept ready; of its own accord, 1,024
+_PRIMITIVES = "64"  # matrix products, one per shape, that oneDNN keeps prepared; its default is 1,024
 
 
 def resident_megabytes() -> float:
-    """Memory of this process that is in use; at its peak, where the system does not say."""
+    """Resident memory of this process in megabytes; its peak where the system does not report the present use."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * resource.getpagesize() / 2**20
@@ -26,12 +26,12 @@ def resident_megabytes() -> float:
 
 
 def settle_memory() -> None:
-    """Makes the memory of a long-lived process settle soon; to be called before torch computes anything.
+    """Make the memory use of a long-lived process level off early; to be called before torch computes anything.
 
-    Freed memory is used again instead of being given back: what is needed is taken once, and stays. And oneDNN keeps
-    fewer matrix products ready: games end one by one, so that it would go on meeting new numbers of rows for an hour.
+    Freed memory is kept and used again instead of being returned to the system. And oneDNN caches fewer matrix
+    products: games end one by one, so it would keep meeting new numbers of rows, and caching them, for an hour.
     """
-    os.environ.setdefault(_ONEDNN_CACHE, _PRODUCTS)
+    os.environ.setdefault(_ONEDNN_CACHE, _PRIMITIVES)
     mallopt = _of_glibc("mallopt")
     if mallopt is not None:
         for option, size in ((_TRIM_THRESHOLD, 2**31 - 1), (_MMAP_THRESHOLD, 32 * 2**20)):
@@ -39,13 +39,15 @@ def settle_memory() -> None:
 
 
 def give_back_memory() -> None:
-    """Returns to the system what has been freed and lies in pieces between what is in use. Called now and then, so that
-    a process does not grow by the scraps of arrays of ever other sizes."""
+    """Return freed memory between blocks in use to the system.
+
+    To be called now and then, so that fragments left by arrays of many different sizes do not add up.
+    """
     trim = _of_glibc("malloc_trim")
     if trim is not None:
         trim(ctypes.c_size_t(0))
 
 
 def _of_glibc(name: str) -> Callable[..., Any] | None:
-    """A function of glibc; None elsewhere."""
+    """Function of glibc by name; None on other systems."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

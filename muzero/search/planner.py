@@ -47,18 +47,6 @@ class Plan:
     visits: NDArray[np.float32]
 
 
-def by_seat(values: NDArray[np.float32], to_play: NDArray[np.int8], players: int, private: bool) -> NDArray[np.float32]:
-    """Values [B, V] of a plan, from the mover's seat on, in the order of the seats, [B, P]; NaN where unknown.
-
-    Args:
-      private: others see what the mover does not, so that only its own value can be told from there.
-    """
-    known = 1 if private else values.shape[1]
-    out = np.full((len(values), players), np.nan, np.float32)
-    out[np.arange(len(values))[:, None], (to_play[:, None] + np.arange(known)) % players] = values[:, :known]
-    return out
-
-
 @dataclass
 class Clock:
     """Seconds spent since the planner was made.

@@ -1,5 +1,4 @@
-"""Who sits at the table in self-play: the current network, hand-written players while they are worth playing, and past
-versions of the network."""
+"""Opponents in self-play: the current network itself, bots while they are still hard to beat, and past networks."""
 
 from __future__ import annotations
 
@@ -11,56 +10,61 @@ import numpy as np
 
 from muzero.config import CurriculumConfig, PoolConfig
 
-SELF, PAST_SELF = -1, -2  # kinds of opponent: the current network, a past one; 0, 1, ... are the bots
-BOTS = -3  # kind of a game that bots play among themselves
-NEVER = np.iinfo(np.int64).max  # a game that is not handed over
-_LEAST_NEED = 0.02  # of a bot whose goal is met
+# Kinds of opponent: the current network, a past network, and games of bots against each other; 0, 1, ... are the bots.
+SELF, PAST_SELF, BOT_VS_BOT = -1, -2, -3
+NEVER = np.iinfo(np.int64).max  # `takeover_decision` of a game that the network does not take over
+_LEAST_NEED = 0.02  # need for games against a bot against which the goal is met
 
 
 @dataclass(frozen=True)
 class OpponentMix:
-    """How often each kind of opponent is met: probabilities of the rival, of each bot, and of games that bots play
-    among themselves, until the network takes over after `takeover_after` decisions on average, if it is not 0; the rest
-    is self-play."""
+    """Probability of each kind of opponent; the rest is self-play.
 
-    rival: float
+    Attributes:
+      past_self: probability of a game against a past network.
+      bots: probability of a game against each bot.
+      bot_vs_bot: probability of a game that bots play against each other.
+      takeover_after: mean number of decisions after which the network takes all seats of such a game; 0 is never.
+    """
+
+    past_self: float
     bots: tuple[float, ...]
     bot_vs_bot: float = 0.0
     takeover_after: float = 0.0
 
     def draw(self, key: Sequence[int]) -> int:
-        """A kind of opponent, named by the key."""
+        """Kind of opponent, drawn at random; the same key gives the same kind."""
         point = float(np.random.default_rng(list(key)).random())
-        kinds = [PAST_SELF, *range(len(self.bots)), BOTS]
-        for kind, share in zip(kinds, (self.rival, *self.bots, self.bot_vs_bot), strict=True):
+        kinds = [PAST_SELF, *range(len(self.bots)), BOT_VS_BOT]
+        for kind, share in zip(kinds, (self.past_self, *self.bots, self.bot_vs_bot), strict=True):
             if point < share:
                 return int(kind)
             point -= share
         return SELF
 
     def seat(self, kind: int, agent: int, players: int, key: Sequence[int]) -> list[int]:
-        """Who sits where: the current network at `agent`, its opponents elsewhere; or bots, drawn by the key."""
-        if kind == BOTS:
+        """Who decides for each seat: the current network at seat `agent` and its opponent elsewhere, or random bots."""
+        if kind == BOT_VS_BOT:
             return [int(bot) for bot in np.random.default_rng([*key, 1]).integers(len(self.bots), size=players)]
         return [SELF if seat == agent else kind for seat in range(players)]
 
     def takeover_decision(self, kind: int, key: Sequence[int]) -> int:
-        """Decisions after which the network takes all seats of a game; geometrically distributed, named by the key."""
-        if kind != BOTS or not self.takeover_after:
+        """Decisions after which the network takes all seats of a game; geometrically distributed, fixed by the key."""
+        if kind != BOT_VS_BOT or not self.takeover_after:
             return NEVER
         return int(np.random.default_rng([*key, 2]).geometric(1 / self.takeover_after))
 
 
 class Curriculum:
-    """Bots to train against. Each fades as the win rate against it is met.
+    """Curriculum of bots: games against each become rarer as the win rate against it approaches a goal.
 
     Args:
-      config: share of games, the goal, and how fast the running win rates forget.
-      bots: names.
+      config: share of games, goal, and number of games over which win rates are averaged.
+      bots: names of the bots.
 
     Attributes:
-      rates: running win rate against each bot, as of two players: a fair share of the wins is 0.5 at any table.
-      games: played against each bot.
+      rates: running win rate against each bot, scaled to two players: a fair share is 0.5 at tables of any size.
+      games: games played against each bot.
     """
 
     def __init__(self, config: CurriculumConfig, bots: Sequence[str]) -> None:
@@ -69,53 +73,56 @@ class Curriculum:
         self.games = [0] * len(self.bots)
 
     def note(self, bot: int, points: float, players: int = 2) -> None:
-        """A game against a bot was played, at a table for `players`, for a share of the win, 0 to 1."""
+        """Count a game against a bot at a table for `players`; `points` is the network's share of the win, 0 to 1."""
         self.games[bot] += 1
         weight = max(1 / self.games[bot], 1 / self.config.games_averaged)
         self.rates[bot] += weight * (points * players / 2 - self.rates[bot])
 
     def shares(self) -> tuple[float, ...]:
-        """Probability that a new game is against each bot; those that are hard to beat get the shares of the others."""
+        """Probability of a game against each bot; bots that are hard to beat get the shares of the others."""
         if not self.bots:
             return ()
         need = [self._need(bot) for bot in range(len(self.bots))]
         return tuple(self.config.share * max(need) * own / (sum(need) or 1.0) for own in need)
 
     def bot_vs_bot(self) -> float:
-        """Probability that a new game is played by bots alone."""
+        """Probability of a game of bots against each other."""
         return self.config.bot_vs_bot * max((self._need(bot) for bot in range(len(self.bots))), default=0.0)
 
     def _need(self, bot: int) -> float:
-        """1 far below the goal, falling to almost 0 at it: a bot that is never met again could not come back."""
+        """Need for games against a bot: 1 far below the goal, almost 0 at the goal.
+
+        Never 0, because the win rate against a bot that is never met could not be seen to fall.
+        """
         if self.games[bot] < self.config.games_averaged:
             return 1.0
         goal = self.config.goal
         return float(np.clip((goal - self.rates[bot]) / goal * 2, _LEAST_NEED, 1.0))
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """State for a checkpoint."""
         return {"bots": list(self.bots), "rates": self.rates, "games": self.games}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continues from a checkpoint."""
+        """Continue from a checkpoint."""
         if state["bots"] != list(self.bots):
             raise ValueError(f"curriculum: the checkpoint has the bots {state['bots']}, expected {list(self.bots)}")
         self.rates, self.games = list(state["rates"]), list(state["games"])
 
 
 class Pool:
-    """Iterations whose weights are kept as opponents; the weights themselves lie in the run directory."""
+    """Pool of past networks: iterations whose weights are kept as opponents. The weights are in the run directory."""
 
     def __init__(self, config: PoolConfig) -> None:
         self.config = config
         self.members: list[int] = []
 
     def wants(self, iteration: int) -> bool:
-        """Whether the weights after so many iterations become a member."""
+        """Whether the weights after this iteration become a member."""
         return self.config.share > 0 and iteration > 0 and iteration % self.config.every == 0
 
     def add(self, iteration: int) -> None:
-        """Takes a member in. If there are too many, the one with the nearest neighbours leaves, so that ages spread."""
+        """Add a member. If there are too many, drop the one with the nearest neighbours, so that ages stay spread."""
         self.members.append(iteration)
         if self.config.size == 1:
             self.members = [iteration]
@@ -124,5 +131,5 @@ class Pool:
             del self.members[1 + int(np.argmin(gaps))]
 
     def draw(self, rng: np.random.Generator) -> int | None:
-        """A member, uniformly; None if there are none yet."""
+        """Draw a member uniformly; None if there are none yet."""
         return int(rng.choice(self.members)) if self.members else None

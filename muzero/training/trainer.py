@@ -31,15 +31,18 @@ from muzero.agents.agents import Searcher
 from muzero.config import Config, SearchConfig, cores, require, scheduled
 from muzero.data.augmentation import SlotPermutation
 from muzero.data.replay_buffer import ReplayBuffer
+from muzero.data.seats import to_seats
+from muzero.data.trajectory import unpack_legal
 from muzero.matches.bot_evaluation import evaluate_bots
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint, metrics
 from muzero.runs.memory import give_back_memory, resident_megabytes
+from muzero.runs.processes import pick_device
 from muzero.runs.run_directory import EXIT_REQUEUE, Interruption, RunDirectory, RunLocked, config_hash, open_run
-from muzero.search.planner import Planner, by_seat, how_to_run
+from muzero.search.planner import Planner, how_to_run
 from muzero.selfplay.opponents import Curriculum, OpponentMix, Pool
-from muzero.selfplay.runtime import make_runtime, pick_device
+from muzero.selfplay.runtime import make_runtime
 from muzero.selfplay.worker import PlayRequest, PlayResult
 from muzero.training import optimizer_state as learner_state
 from muzero.training.learner import DivergedError, Learner
@@ -209,12 +212,12 @@ class Trainer:
             rival = kept.ema or kept.weights
         orders = PlayRequest(
             version=self.iteration,
-            episodes=c.selfplay.games_per_iteration,
-            moves=c.selfplay.steps_per_iteration,
+            games=c.selfplay.games_per_iteration,
+            steps=c.selfplay.steps_per_iteration,
             simulations=self._simulations(),
             temperature=float(scheduled(c.selfplay.temperature, self.iteration, 1.0)),
-            mixture=self._mixture(rival is not None),
-            replays=c.logging.replays,
+            opponents=self._mixture(rival is not None),
+            records=c.logging.replays,
         )
         self.runtime.request(orders, self.learner.playing_weights(), rival)
 
@@ -225,7 +228,7 @@ class Trainer:
         )
 
     def _take_in(self, played: list[PlayResult]) -> None:
-        kept = [replay for part in played for replay in part.replays]
+        kept = [replay for part in played for replay in part.records]
         for number, replay in enumerate(kept):
             replay.save(self.run.path / "replays" / f"{self.iteration + 1:06d}-{number}.json")
         for part in played:
@@ -278,8 +281,8 @@ class Trainer:
             P = replay.num_players
             p = replay.sample_positions(min(_REANALYSED, count, len(replay)), self.rng)
             keys = self.rng.integers(0, 2**63, len(p.obs)).astype(np.uint64)
-            plan = self._reanalysers[P].plan(p.obs, p.legal, p.phase, keys)
-            values = by_seat(plan.values, p.to_play, P, self.network.spec.private)
+            plan = self._reanalysers[P].plan(p.obs, unpack_legal(p.legal, replay.num_actions), p.phase, keys)
+            values = to_seats(plan.values, p.to_play, P, own_only=self.network.spec.private)
             replay.refresh(p.index, p.stamp, plan.policy, values)
             count -= len(p.obs)
 

@@ -1,4 +1,4 @@
-"""muzero.data.augmentation: the same game under other names."""
+"""muzero.data.augmentation: a game with permuted slots is the same game."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.training.test_learner import P, a_batch
 RULES: list[dict[str, Any]] = [{}, {"clearing": "voluntary"}, {"setup": "chosen"}]
 
 
-def names(players: int, count: int, seed: int = 0) -> NDArray[np.int8]:
+def permutations(players: int, count: int, seed: int = 0) -> NDArray[np.int8]:
     return SlotPermutation("skyjo", players).draw(count, np.random.default_rng(seed))
 
 
-def renamed(game: Skyjo, to: NDArray[np.int8]) -> Skyjo:
-    """The oracle's game with every player's cells under other names."""
+def permuted(game: Skyjo, to: NDArray[np.int8]) -> Skyjo:
+    """The oracle's game with the cells of every player permuted."""
     other = deepcopy(game)
     for position, name in enumerate(to):
         for seat in game.seats:
@@ -38,14 +38,14 @@ def renamed(game: Skyjo, to: NDArray[np.int8]) -> Skyjo:
 
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("players", [2, 3])
-def test_games_under_other_names_are_the_same_games(players: int, rules: dict[str, Any]) -> None:
-    """The oracle plays a round twice, once with other names: all that is seen differs by the names alone."""
-    relabelling, tables = SlotPermutation("skyjo", players), env.make("skyjo", 1, players, rules)
+def test_a_game_with_permuted_slots_is_the_same_game(players: int, rules: dict[str, Any]) -> None:
+    """The oracle plays a round twice, once with permuted slots: observations differ by the permutation alone."""
+    permutation, tables = SlotPermutation("skyjo", players), env.make("skyjo", 1, players, rules)
     kinds = set()
-    for deal, to in enumerate(names(players, 12)):
+    for deal, to in enumerate(permutations(players, 6)):
         game = Skyjo({"preset": "official", **rules}, players, seed=3, deal=deal)
-        other, rng = renamed(game, to), np.random.default_rng(deal)
-        actions = relabelling.actions(to[None])[0]
+        other, rng = permuted(game, to), np.random.default_rng(deal)
+        actions = permutation.actions(to[None])[0]
         while not game.done and game.round == 0:
             for seat in range(players):
                 seen, under = (np.array([g.observe(seat)], np.int16) for g in (game, other))
@@ -58,10 +58,10 @@ def test_games_under_other_names_are_the_same_games(players: int, rules: dict[st
     assert {1, 2, 3, 4, 5, 6} <= kinds  # all ways of moving a card
 
 
-def test_cleared_columns_are_renamed_too() -> None:
+def test_cleared_columns_are_permuted_too() -> None:
     tables = env.make("skyjo", 256, 2, {"clearing": "voluntary"}, seed=5)
     hunter = tables.bot("column_hunter")
-    to = names(2, 256)
+    to = permutations(2, 256)
     spec = GameSpec.of_tables(tables)
     history = next(g for g in spec.groups if g.name == "history")
     decision = next(g for g in spec.groups if g.name == "decision")
@@ -82,10 +82,10 @@ def test_cleared_columns_are_renamed_too() -> None:
     assert {("event", True), ("offer", True)} <= seen
 
 
-def test_names_can_be_undone() -> None:
+def test_the_inverse_permutation_restores_the_observations() -> None:
     tables = env.make("skyjo", 64, 3, seed=1)
     tables.random_steps(50)
-    to = names(3, 64)
+    to = permutations(3, 64)
     assert (np.sort(to, 1) == np.arange(12)).all()
     assert len(np.unique(to, axis=0)) > 60
     back = np.argsort(to, 1).astype(np.int8)
@@ -94,15 +94,15 @@ def test_names_can_be_undone() -> None:
     np.testing.assert_array_equal(tables.relabel(under, back), tables.obs)
 
 
-def test_batches_are_renamed_as_one() -> None:
-    """An equivariant network says the same of a window and of the renamed one, under the other names."""
+def test_an_equivariant_network_predicts_the_same_for_a_permuted_batch() -> None:
+    """All positions of a window are permuted alike, and policy and actions with them."""
     torch.manual_seed(0)
     network = Network(GameSpec.of("skyjo", P), load_model_config("tiny", "belief")).double().eval()
-    relabelling, batch = SlotPermutation("skyjo", P), a_batch()
+    permutation, batch = SlotPermutation("skyjo", P), a_batch()
     batch = replace(batch, actions=np.random.default_rng(1).integers(4, 16, batch.actions.shape))
-    to = names(P, len(batch.actions))
-    other = relabelling.apply(batch, to)
-    actions = relabelling.actions(to)
+    to = permutations(P, len(batch.actions))
+    other = permutation.apply(batch, to)
+    actions = permutation.actions(to)
     rows = np.arange(len(to))[:, None]
     assert not np.array_equal(other.obs, batch.obs)
     np.testing.assert_array_equal(other.policy[rows, :, actions], batch.policy.transpose(0, 2, 1))
@@ -119,7 +119,7 @@ def test_batches_are_renamed_as_one() -> None:
         assert getattr(other, name) is getattr(batch, name)
 
 
-def test_bad_names_are_refused() -> None:
+def test_a_bad_permutation_is_refused() -> None:
     tables = env.make("skyjo", 2, 2)
     same = np.arange(12, dtype=np.int8)[None].repeat(2, 0)
     np.testing.assert_array_equal(tables.relabel(tables.obs, same), tables.obs)

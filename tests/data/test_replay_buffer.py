@@ -1,4 +1,4 @@
-"""muzero.data.replay_buffer: what goes in, what is forgotten, and how often what comes out."""
+"""muzero.data.replay_buffer: which episodes are kept, how often positions are drawn, and what batches contain."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from muzero.data.replay_buffer import FAN, Batch, ReplayBuffer, SumTree, bytes_needed
-from muzero.data.targets import Episode, unpack_legal
-from tests.data.test_targets import assert_window, random_episode, slow_returns, slow_window
+from muzero.data.replay_buffer import Batch, ReplayBuffer, bytes_needed, megabytes_needed
+from muzero.data.sum_tree import FAN
+from muzero.data.trajectory import Episode
+from tests.data.episodes import assert_window, random_episode, slow_returns, slow_window
 
 P, W, A, F = 3, 4, 6, 3
 STEPS, DISCOUNT = 3, 0.9
@@ -30,7 +31,7 @@ def game(length: int, seed: int = 0) -> Episode:
 
 
 def filled(lengths: list[int], capacity: int = 64, **settings: Any) -> tuple[ReplayBuffer, dict[int, Episode]]:
-    """A replay and the episodes it was given, by stamp."""
+    """A buffer and the episodes it was given, by stamp."""
     replay = make(capacity, **settings)
     games = [game(length, seed) for seed, length in enumerate(lengths)]
     return replay, {replay.add(e): e for e in games}
@@ -48,7 +49,7 @@ def contents(replay: ReplayBuffer) -> list[tuple[int, int, int]]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether all arrays of two records are the same bytes."""
+    """Whether all arrays of two objects have the same bytes."""
     one, other = (x if isinstance(x, dict) else vars(x) for x in (one, other))
     assert one.keys() == other.keys()
     return all(one[k].dtype == other[k].dtype and one[k].tobytes() == other[k].tobytes() for k in one)
@@ -92,7 +93,7 @@ def test_episodes_follow_each_other_until_there_is_no_room() -> None:
     assert contents(replay) == [(8, 0, 1)]
 
 
-def test_wrapping_forgets_what_lies_above_first() -> None:
+def test_wrapping_evicts_the_episodes_at_the_end_of_the_ring_first() -> None:
     replay, _ = filled([30, 30, 25, 10])
     assert contents(replay) == [(2, 0, 25), (3, 25, 10)]
     replay, _ = filled([20, 20, 20, 10, 50])  # 10..60 does not reach the end, but nothing of 20..60 can stay
@@ -101,7 +102,7 @@ def test_wrapping_forgets_what_lies_above_first() -> None:
     assert contents(replay) == [(4, 0, 60)]
 
 
-def test_any_sequence_leaves_the_latest_whole() -> None:
+def test_any_sequence_of_episodes_leaves_the_latest_ones_whole() -> None:
     rng = np.random.default_rng(1)
     replay, lengths = make(96), []
     for stamp in range(300):
@@ -118,7 +119,7 @@ def test_any_sequence_leaves_the_latest_whole() -> None:
         assert {int(s) for s in drawn.stamp} <= {k[0] for k in kept}
 
 
-def test_a_window_grows_with_what_was_played() -> None:
+def test_keep_share_keeps_a_share_of_all_decisions_ever_added() -> None:
     replay = make(64, keep_share=0.5, keep_at_least=20)
     sizes = []
     for seed in range(14):
@@ -136,14 +137,14 @@ def test_a_window_grows_with_what_was_played() -> None:
     assert 55 <= len(replay) <= 64
 
 
-def test_a_window_keeps_at_least_the_newest_game() -> None:
+def test_keep_share_always_keeps_the_newest_game() -> None:
     replay = make(64, keep_share=0.01, keep_at_least=0)
     for seed in range(3):
         replay.add(game(9, seed))
         assert [stamp for stamp, _, _ in contents(replay)] == [seed]
 
 
-def test_ready() -> None:
+def test_the_buffer_is_ready_when_enough_decisions_have_been_added() -> None:
     replay = make(64)
     replay.add(game(20))
     assert replay.ready(20)
@@ -163,7 +164,7 @@ def test_ready() -> None:
 
 @pytest.mark.parametrize("budget", [10_000, 123_456, 1_000_000])
 @pytest.mark.parametrize(("players", "width", "actions", "phases"), [(2, 242, 26, 3), (8, 3, 64, 1), (1, 1, 1, 9)])
-def test_budget(budget: int, players: int, width: int, actions: int, phases: int) -> None:
+def test_the_arrays_fill_the_memory_budget(budget: int, players: int, width: int, actions: int, phases: int) -> None:
     sizes = {"num_players": players, "width": width, "num_actions": actions, "num_phases": phases}
     least = bytes_needed(FAN, **sizes)
     if budget < least:
@@ -173,6 +174,8 @@ def test_budget(budget: int, players: int, width: int, actions: int, phases: int
     replay = make(budget_bytes=budget, **sizes)
     assert replay.nbytes == bytes_needed(replay.capacity, **sizes) <= budget
     assert bytes_needed(replay.capacity + FAN, **sizes) > budget
+    for decisions in (replay.capacity, replay.capacity - FAN + 1):
+        assert megabytes_needed(decisions, **sizes) * 2**20 == replay.nbytes
 
 
 # ---- samples -----------------------------------------------------------------------------------------------------
@@ -184,6 +187,7 @@ def test_batches_agree_with_the_episodes(frame: str, settings: dict[str, float])
     replay, games = filled([30, 9, 30, 1, 2, 17, 40, 3, 25], 128, frame=frame, **settings)
     first = {stamp: begin for stamp, begin, _ in contents(replay)}
     assert len(first) < len(games)
+    value_of = {stamp: slow_returns(games[stamp], STEPS, DISCOUNT) for stamp in first}
     rng = np.random.default_rng(2)
     seen = set()
     for _ in range(10):
@@ -193,12 +197,12 @@ def test_batches_agree_with_the_episodes(frame: str, settings: dict[str, float])
             e, t = games[stamp], int(batch.index[row]) - first[stamp]
             assert batch.obs[row].tolist() == [e.obs[min(t + k, len(e) - 1)].tolist() for k in range(5)]
             assert batch.live[row].tolist() == [t + k < len(e) for k in range(5)]
-            assert_window(batch, row, slow_window(e, t, 4, frame, STEPS, DISCOUNT), batch.actions[row])
+            assert_window(batch, row, slow_window(e, t, 4, frame, value_of[stamp]), batch.actions[row])
             seen.add((stamp, t))
     assert len(seen) > 0.8 * len(replay)
 
 
-def test_types_of_a_batch() -> None:
+def test_a_batch_has_the_documented_shapes_and_types() -> None:
     batch = filled([30, 30])[0].sample(7, np.random.default_rng(0))
     shapes: dict[str, tuple[int, ...]] = {"obs": (7, 5, W), "actions": (7, 4), "shifts": (7, 4), "to_play": (7, 5)}
     shapes |= {"value": (7, 5, P), "reward": (7, 4, P), "policy": (7, 5, A), "winner": (7, 5, P), "rank": (7, 5, P, P)}
@@ -219,7 +223,7 @@ def test_actions_past_the_end_are_random() -> None:
     assert share == pytest.approx(np.full(A, 1 / A), abs=0.015)
 
 
-def test_uniform() -> None:
+def test_all_decisions_are_drawn_equally_often_by_default() -> None:
     replay, _ = filled([30, 30, 20, 5])
     share = frequencies(replay, 40, 1100)
     used = np.zeros(64, np.bool_)
@@ -231,7 +235,7 @@ def test_uniform() -> None:
 
 
 def phased(counts: list[int]) -> Episode:
-    """A game with so many decisions of each phase, mixed."""
+    """Episode with the given number of decisions of each phase, in random order."""
     e = game(sum(counts))
     phase = np.repeat(np.arange(len(counts)), counts).astype(np.int8)
     return replace(e, phase=np.random.default_rng(0).permutation(phase))
@@ -239,7 +243,7 @@ def phased(counts: list[int]) -> Episode:
 
 @pytest.mark.parametrize("stratify", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("counts", [[4, 16, 80], [10, 0, 90]])
-def test_stratification(stratify: float, counts: list[int]) -> None:
+def test_stratification_spreads_draws_over_the_phases(stratify: float, counts: list[int]) -> None:
     replay, e = make(128, stratify=stratify), phased(counts)
     replay.add(e)
     share = frequencies(replay, 50, 1000)[: len(e)]
@@ -264,7 +268,7 @@ def test_every_batch_is_spread_over_the_phases() -> None:
 
 
 def prioritised(alpha: float, **settings: Any) -> tuple[ReplayBuffer, Episode, NDArray[np.float64]]:
-    """A replay of one game of 100 decisions with random priorities, and those with epsilon added."""
+    """A buffer with one game of 100 decisions and random priorities; also returns the priorities plus epsilon."""
     replay, e = make(128, alpha=alpha, epsilon=0.01, **settings), phased([4, 16, 80])
     replay.add(e)
     priority = np.random.default_rng(3).random(100) ** 2
@@ -274,13 +278,13 @@ def prioritised(alpha: float, **settings: Any) -> tuple[ReplayBuffer, Episode, N
 
 
 def chances(e: Episode, weight: NDArray[np.float64], stratify: float) -> NDArray[np.float64]:
-    """Probability of each decision, if it is alone in the replay."""
+    """Probability of each decision of an episode that is alone in the buffer."""
     own = np.array([weight[e.phase == phase].sum() for phase in range(F)])[e.phase]
     return stratify / F * weight / own + (1 - stratify) * weight / weight.sum()
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
-def test_priorities(alpha: float) -> None:
+def test_draws_follow_the_priorities(alpha: float) -> None:
     replay, _, priority = prioritised(alpha)
     expected = priority**alpha / (priority**alpha).sum()
     share = frequencies(replay, 100, 1000)[:100]
@@ -289,7 +293,7 @@ def test_priorities(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("stratify", [0.4, 1.0])
-def test_priorities_within_phases(stratify: float) -> None:
+def test_draws_follow_the_priorities_within_phases(stratify: float) -> None:
     replay, e, priority = prioritised(0.8, stratify=stratify)
     expected = chances(e, priority**0.8, stratify)
     share = frequencies(replay, 100, 1000)[:100]
@@ -311,7 +315,7 @@ def test_weighted_means_are_unbiased(alpha: float, stratify: float) -> None:
     assert (abs(number[rows].mean() - number.mean()) > 0.4) == uneven, "what there was to correct"
 
 
-def test_weights_are_exact() -> None:
+def test_importance_weights_are_exact() -> None:
     replay, e, priority = prioritised(0.8, stratify=0.4, beta=0.5)
     probability = chances(e, priority**0.8, 0.4)
     batch = replay.sample(500, np.random.default_rng(0))
@@ -335,7 +339,7 @@ def weights(replay: ReplayBuffer) -> NDArray[np.float32]:
     return replay.state()["weight"]
 
 
-def test_updates_of_what_was_overwritten_are_ignored() -> None:
+def test_updates_of_overwritten_rows_are_ignored() -> None:
     replay, _ = filled([30, 30], alpha=1.0)
     old = replay.sample(40, np.random.default_rng(0))
     replay.add(game(20, 5))  # over the first, whose last 10 rows are now empty
@@ -354,7 +358,7 @@ def test_updates_of_what_was_overwritten_are_ignored() -> None:
     assert (weights(replay) == np.float32(50.001)).sum() == len(set(old.index[~gone]))
 
 
-def test_a_change_is_seen_by_the_next_sample() -> None:
+def test_a_new_priority_counts_in_the_next_sample() -> None:
     replay, _ = filled([30, 30], alpha=1.0)
     rng = np.random.default_rng(0)
     replay.sample(10, rng)
@@ -365,53 +369,25 @@ def test_a_change_is_seen_by_the_next_sample() -> None:
     assert len(set(replay.sample(50, rng).index)) > 20
 
 
-@pytest.mark.parametrize("capacity", [FAN, 3 * FAN, FAN * FAN, 5 * FAN * FAN + FAN])
-def test_tree_of_any_size(capacity: int) -> None:
-    rng = np.random.default_rng(capacity)
-    phase = rng.integers(2, size=capacity).astype(np.int8)
-    tree = SumTree(capacity, 3, phase)
-    for _ in range(5):
-        rows = rng.choice(capacity, capacity // 3, replace=False)
-        tree.set(rows, (rng.random(len(rows)) * (rng.random(len(rows)) < 0.8)).astype(np.float32))
-        start = int(rng.integers(capacity - 20))
-        tree.set(slice(start, start + 20), 0.0)
-        totals, least = tree.totals()
-        for f in range(3):
-            own = np.where(phase == f, tree.weights, 0).astype(np.float64)
-            assert totals[f] == pytest.approx(own.sum())
-            assert least[f] == own[own > 0].min(initial=np.inf)
-            if f == 2:
-                continue
-            up_to = np.cumsum(own)
-            mass = np.append(rng.random(200) * up_to[-1], [0.0, up_to[-1], 2 * up_to[-1]])
-            found = tree.find(np.full(len(mass), f), mass)
-            assert (own[found] > 0).all()
-            slack = 1e-9 * up_to[-1]
-            assert (up_to[found][:-2] >= mass[:-2] - slack).all()
-            assert ((up_to - own)[found][:-2] <= mass[:-2] + slack).all()
-            assert (found[-2:] == np.flatnonzero(own)[-1]).all()
-    assert tree.nbytes == SumTree.bytes_needed(capacity, 3)
-
-
 # ---- reanalysis --------------------------------------------------------------------------------------------------
 
 
-def test_positions() -> None:
+def test_positions_are_what_was_stored_and_drawn_uniformly() -> None:
     replay, games = filled([20, 20, 20, 10])
     first = {stamp: begin for stamp, begin, _ in contents(replay)}
     found = replay.sample_positions(30, np.random.default_rng(4))
-    assert found.legal.dtype == np.bool_
+    assert found.legal.dtype == np.uint64
     for i in range(30):
         e, t = games[int(found.stamp[i])], int(found.index[i]) - first[int(found.stamp[i])]
         assert found.obs[i].tolist() == e.obs[t].tolist()
-        assert found.legal[i].tolist() == unpack_legal(e.legal[t], A).tolist()
+        assert found.legal[i] == e.legal[t]
         assert (found.phase[i], found.to_play[i]) == (e.phase[t], e.to_play[t])
     drawn = [replay.sample_positions(10, np.random.default_rng(seed)).index for seed in range(1500)]
     share = np.bincount(np.concatenate(drawn), minlength=64)[np.r_[:10, 20:60]] / 15000
     assert share == pytest.approx(np.full(50, 1 / 50), rel=0.25)
 
 
-def test_refresh() -> None:
+def test_refresh_replaces_search_results_and_recomputes_returns() -> None:
     replay, games = filled([20, 20, 20, 10], frame="root")
     first = {stamp: begin for stamp, begin, _ in contents(replay)}
     rng = np.random.default_rng(5)
@@ -435,17 +411,18 @@ def test_refresh() -> None:
     kept = sorted(first)
     for name in ("policy", "values"):
         assert after[name].tobytes() == np.concatenate([getattr(expected[s], name) for s in kept]).tobytes()
-    slow = np.concatenate([slow_returns(expected[s], STEPS, DISCOUNT) for s in kept])
+    value_of = {s: slow_returns(expected[s], STEPS, DISCOUNT) for s in kept}
+    slow = np.concatenate([value_of[s] for s in kept])
     assert after["returns"] == pytest.approx(slow, rel=1e-5, abs=1e-6)
     assert (after["returns"] != before["returns"]).any()
     batch = replay.sample(60, rng)
     for row in range(60):
         s = int(batch.stamp[row])
-        window = slow_window(expected[s], int(batch.index[row]) - first[s], 4, "root", STEPS, DISCOUNT)
+        window = slow_window(expected[s], int(batch.index[row]) - first[s], 4, "root", value_of[s])
         assert_window(batch, row, window, batch.actions[row])
 
 
-def test_refresh_of_nothing_changes_nothing() -> None:
+def test_refresh_of_overwritten_rows_changes_nothing() -> None:
     replay, _ = filled([20, 20, 20, 10])
     before = replay.state()
     one = np.ones((1, A), np.float32), np.ones((1, P), np.float32)
@@ -460,7 +437,7 @@ SHAPES = [[], [20], [20, 20, 20], [20, 20, 24], [20, 20, 20, 10], [20, 20, 24, 2
 
 
 def play_on(replay: ReplayBuffer) -> list[Batch]:
-    """Uses a replay in every way."""
+    """Use a buffer in every way."""
     rng = np.random.default_rng(8)
     out = []
     for seed in range(12):
@@ -473,7 +450,7 @@ def play_on(replay: ReplayBuffer) -> list[Batch]:
 
 
 @pytest.mark.parametrize("lengths", SHAPES, ids=str)
-def test_state_round_trip(lengths: list[int]) -> None:
+def test_a_restored_buffer_continues_with_the_same_bytes(lengths: list[int]) -> None:
     settings = {"alpha": 0.7, "stratify": 0.3, "beta": 0.6}
     replay, _ = filled(lengths, **settings)
     if lengths:
@@ -502,12 +479,12 @@ def test_a_state_is_a_copy() -> None:
     assert same(state, kept)
 
 
-def test_same_calls_same_bytes() -> None:
+def test_the_same_calls_give_the_same_bytes() -> None:
     runs = [play_on(filled([20, 20], alpha=0.5, stratify=0.5)[0]) for _ in range(2)]
     assert all(same(one, two) for one, two in zip(*runs, strict=True))
 
 
-def test_sums_do_not_depend_on_the_path() -> None:
+def test_samples_do_not_depend_on_the_history_of_the_weights() -> None:
     rng = np.random.default_rng(0)
     replay = make(5 * FAN * FAN, alpha=0.6, stratify=0.5)
     for seed in range(400):
@@ -523,7 +500,7 @@ def test_sums_do_not_depend_on_the_path() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("obs", None, r"state: expected exactly the fields of a replay, got \['obs'\]"),
+        ("obs", None, r"state: expected exactly the fields of a replay buffer, got \['obs'\]"),
         ("extra", np.zeros(1), "extra"),
         ("setting.steps", np.array(4), "state.setting.steps: expected 3, got array"),
         ("setting.discount", np.array(0.8), "state.setting.discount: expected 0.9"),
@@ -547,7 +524,9 @@ def test_sums_do_not_depend_on_the_path() -> None:
         ("typical", np.array(np.nan), "state.typical"),
     ],
 )
-def test_states_that_are_refused(name: str, value: NDArray[Any] | None, message: str) -> None:
+def test_a_bad_state_is_refused_by_name_and_changes_nothing(
+    name: str, value: NDArray[Any] | None, message: str
+) -> None:
     replay, _ = filled([20, 20, 20, 10])
     state = replay.state() | {name: value}
     if value is None:
@@ -558,7 +537,7 @@ def test_states_that_are_refused(name: str, value: NDArray[Any] | None, message:
     assert same(before, replay.state())
 
 
-def test_an_empty_state_begins_at_the_beginning() -> None:
+def test_an_empty_state_begins_at_row_zero() -> None:
     state = make().state()
     make().load(state)
     with pytest.raises(ValueError, match=r"state\.head: expected an end of the 0 decisions that begin at 7"):
@@ -586,17 +565,17 @@ def test_an_empty_state_begins_at_the_beginning() -> None:
         ("budget_bytes", 100, r"replay.budget_bytes: expected at least \d+, the room of 32 decisions, got 100"),
     ],
 )
-def test_settings_that_are_refused(setting: str, value: Any, message: str) -> None:
+def test_a_bad_setting_is_refused_by_name(setting: str, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**{setting: value})
 
 
-def test_episodes_that_are_refused() -> None:
+def test_an_episode_that_does_not_fit_is_refused_and_changes_nothing() -> None:
     replay, _ = filled([20, 20])
     before = replay.state()
     rng = np.random.default_rng(0)
     for bad, message in (
-        (game(65), "episode: expected at most 64 decisions, the capacity of the replay, got '65 decisions'"),
+        (game(65), "episode: expected at most 64 decisions, the capacity of the replay buffer, got '65 decisions'"),
         (random_episode(rng, 5, 2, W, A), "episode.num_players: expected 3, got 2"),
         (random_episode(rng, 5, P, 7, A), "episode.width: expected 4, got 7"),
         (random_episode(rng, 5, P, W, 9), "episode.num_actions: expected 6, got 9"),
@@ -608,7 +587,7 @@ def test_episodes_that_are_refused() -> None:
     assert same(before, replay.state())
 
 
-def test_calls_that_are_refused() -> None:
+def test_bad_arguments_are_refused_by_name() -> None:
     replay = make()
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="something to sample from"):

@@ -1,0 +1,76 @@
+"""Value targets: n-step returns, one per player.
+
+Shapes: T decisions, P players.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muzero.config import require
+
+
+def n_step_returns(
+    rewards: NDArray[np.float32],
+    values: NDArray[np.float32],
+    last_values: NDArray[np.float32],
+    steps: int,
+    discount: float,
+    end: NDArray[np.int64] | None = None,
+) -> NDArray[np.float32]:
+    """n-step returns of every player, each computed from that player's rewards and values alone.
+
+    A player's rewards are summed over `steps` decisions, and further up to the first decision at which the player's
+    value is known; that value is added, discounted. If there is none before the end of the episode, the return is the
+    sum of all rewards to the end plus `last_values`.
+
+    Args:
+      rewards: [T, P].
+      values: [T, P], NaN where unknown.
+      last_values: [P] values of the position after the last decision; zeros if the game ended there.
+      steps: n, 1 or more.
+      discount: factor per decision.
+      end: [T] one past the last row of the episode to which each row belongs, if there are several episodes one after
+        the other; last_values is then [T, P], the same in all rows of an episode.
+
+    Returns:
+      [T, P]
+    """
+    T, P = rewards.shape
+    require(values.shape == (T, P), "values", f"shape {(T, P)}", values.shape)
+    require(steps >= 1, "steps", "1 or more", steps)
+    start, seat = np.arange(T)[:, None], np.arange(P)
+    last_row = np.full((T, 1), T) if end is None else end[:, None]
+    # known[t, p]: the first row from t on at which the value of p is known; T if there is none.
+    known = np.where(np.isnan(values), T, start)
+    known = np.vstack([np.minimum.accumulate(known[::-1])[::-1], np.full((1, P), T)])
+    stop = np.minimum(known[np.minimum(np.arange(T) + steps, T)], last_row)  # (T, P)
+    # The sum over each span of stop - t rewards is assembled from spans of 1, 2, 4, ... rewards, each of which is the
+    # sum of two spans half as long. No reward outside of the span is read, so nothing has to cancel.
+    size, length = 1, stop - start
+    span = rewards.astype(np.float64)  # span[t]: discounted sum of `size` rewards from t on
+    total, done = np.zeros((T, P)), np.zeros((T, P), np.int64)
+    while True:
+        take = (length & size) > 0
+        total[take] += float(discount) ** done[take] * span[(start + done)[take], np.nonzero(take)[1]]
+        done[take] += size
+        if 2 * size > length.max():
+            break
+        span[:-size] = span[:-size] + discount**size * span[size:]
+        size *= 2
+    bootstrap = np.where(stop == last_row, last_values, values[np.minimum(stop, T - 1), seat])
+    found: NDArray[np.float32] = (total + float(discount) ** length * bootstrap).astype(np.float32)
+    return found
+
+
+def latest_values(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Latest known value of each seat: [T, P], NaN where unknown -> [P], 0 for a seat whose value was never known.
+
+    These stand for the values after the last decision of a truncated game. Its final position shows all cards, so the
+    network has never seen such a position and cannot be asked about it.
+    """
+    known = ~np.isnan(values)
+    latest = len(values) - 1 - known[::-1].argmax(0)
+    found = values[latest, np.arange(values.shape[1])]
+    return np.where(known.any(0), found, 0.0).astype(np.float32)

@@ -1,0 +1,154 @@
+"""Episodes for tests, and slow definitions of returns and targets to compare with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muzero.data.targets import Targets
+from muzero.data.trajectory import Episode, pack_legal
+
+NAN = float("nan")
+
+
+def floats(numbers: Any) -> NDArray[np.float32]:
+    return np.array(numbers, np.float32)
+
+
+def make_episode(
+    to_play: list[int],
+    rewards: Any,
+    values: Any,
+    ranks: list[int],
+    last_values: Any = None,
+    has_policy: list[bool] | None = None,
+) -> Episode:
+    """Episode with 5 actions in which decision t takes action t % 5 and has it as policy target; truncated if there are
+    last_values."""
+    T, P = len(to_play), len(ranks)
+    return Episode(
+        obs=np.arange(3 * T, dtype=np.int16).reshape(T, 3),
+        legal=np.full(T, 0b11111, np.uint64),
+        action=(np.arange(T) % 5).astype(np.int16),
+        to_play=np.array(to_play, np.int8),
+        phase=np.zeros(T, np.int8),
+        rewards=floats(rewards),
+        policy=np.eye(5, dtype=np.float32)[np.arange(T) % 5],
+        has_policy=np.ones(T, np.bool_) if has_policy is None else np.array(has_policy),
+        values=floats(values),
+        ranks=np.array(ranks, np.int8),
+        truncated=last_values is not None,
+        last_values=np.zeros(P, np.float32) if last_values is None else floats(last_values),
+    )
+
+
+def random_episode(
+    rng: np.random.Generator, length: int, players: int = 2, width: int = 4, actions: int = 6, phases: int = 3
+) -> Episode:
+    """Random episode: turns of one to three decisions, some of them by bots. A third of all episodes are truncated; in
+    half of all only the value of the player to move is known."""
+    T, P = length, players
+    to_play = np.repeat(np.arange(T) + rng.integers(P), rng.integers(1, 4, T))[:T] % P
+    legal = rng.random((T, actions)) < 0.6
+    action = rng.integers(actions, size=T)
+    legal[np.arange(T), action] = True
+    policy = rng.random((T, actions)) * legal
+    values = rng.normal(size=(2, T, P))[0]
+    if rng.random() < 0.5:
+        others = np.arange(P) != to_play[:, None]
+        values[others] = NAN
+    bots = rng.random(T) < 0.3
+    values[bots] = NAN
+    score = rng.integers(3, size=P)
+    truncated = bool(rng.random() < 1 / 3)
+    return Episode(
+        obs=rng.integers(-100, 100, (T, width)).astype(np.int16),
+        legal=pack_legal(legal),
+        action=action.astype(np.int16),
+        to_play=to_play.astype(np.int8),
+        phase=rng.integers(phases, size=T).astype(np.int8),
+        rewards=(rng.normal(size=(T, P)) * (rng.random((T, 1)) < 0.4)).astype(np.float32),
+        policy=(policy / policy.sum(1, keepdims=True)).astype(np.float32),
+        has_policy=~bots,
+        values=values.astype(np.float32),
+        ranks=(1 + (score[None, :] > score[:, None]).sum(1)).astype(np.int8),
+        truncated=truncated,
+        last_values=rng.normal(size=P).astype(np.float32) if truncated else np.zeros(P, np.float32),
+    )
+
+
+def slow_returns(e: Episode, steps: int, discount: float) -> NDArray[np.float64]:
+    """n-step returns by their definition, number by number."""
+    T, P = e.rewards.shape
+    out = np.zeros((T, P))
+    for p in range(P):
+        for t in range(T):
+            b = t + steps
+            while b < T and np.isnan(e.values[b, p]):
+                b += 1
+            b = min(b, T)
+            for i in range(t, b):
+                out[t, p] += discount ** (i - t) * float(e.rewards[i, p])
+            out[t, p] += discount ** (b - t) * float(e.values[b, p] if b < T else e.last_values[p])
+    return out
+
+
+def slow_window(e: Episode, t: int, K: int, frame: str, value_of: NDArray[np.float64]) -> dict[str, Any]:
+    """Targets of one window by their definition, as lists over its steps; actions past the end are None.
+
+    `value_of`: `slow_returns` of the episode.
+    """
+    T, P = e.rewards.shape
+    ended = not e.truncated
+    names = ("actions", "shifts", "to_play", "value", "value_mask", "reward", "reward_mask", "policy", "policy_mask")
+    out: dict[str, Any] = {name: [] for name in (*names, "winner", "rank", "outcome_mask")}
+    winners = [p for p in range(P) if e.ranks[p] == 1]
+
+    def mover(i: int) -> int:
+        return int(e.to_play[min(i, T - 1)])
+
+    for k in range(K + 1):
+        i, live = t + k, t + k < T
+        order = [((mover(i) if frame == "mover" else mover(t)) + s) % P for s in range(P)]
+        out["to_play"].append((mover(i) - mover(t)) % P)
+        out["value"].append([value_of[i, p] if live else 0 for p in order])
+        out["value_mask"].append(live or ended)
+        wanted = live and e.has_policy[i]
+        out["policy"].append(e.policy[i] if wanted else np.zeros(e.policy.shape[1]))
+        out["policy_mask"].append(wanted)
+        out["winner"].append([ended / len(winners) if p in winners else 0 for p in order])
+        places = []
+        for p in order:
+            same = sum(e.ranks == e.ranks[p])
+            taken = range(e.ranks[p] - 1, e.ranks[p] - 1 + same)
+            places.append([ended / same if place in taken else 0 for place in range(P)])
+        out["rank"].append(places)
+        out["outcome_mask"].append(ended)
+        if k < K:
+            out["actions"].append(int(e.action[i]) if live else None)
+            out["shifts"].append((mover(i + 1) - mover(i)) % P)
+            out["reward"].append([e.rewards[i, p] if live else 0 for p in order])
+            out["reward_mask"].append(live or ended)
+    return out
+
+
+def assert_window(found: Targets, row: int, expected: dict[str, Any], filler: NDArray[np.int64]) -> None:
+    """Compare one row of targets with a window of `slow_window`."""
+    expected = dict(expected)
+    expected["actions"] = [filler[k] if a is None else a for k, a in enumerate(expected["actions"])]
+    for name, numbers in expected.items():
+        got = getattr(found, name)[row]
+        np.testing.assert_allclose(got, np.array(numbers, float).reshape(got.shape), rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+# Rewards and values of two players, five decisions.
+TWO_REWARDS = floats([[1, 0], [0, 2], [0, 0], [4, -4], [8, -8]])
+TWO_VALUES = floats([[10, -1], [20, -2], [30, -3], [40, -4], [50, -5]])
+
+# Three players, of whom seat 1 wins. One-step returns without discount are the reward plus the next value.
+TURNS = [1, 1, 2, 0]
+REWARDS = [[0, 1, 0], [0, 0, 0], [1, 2, 3], [4, 5, 6]]
+VALUES = [[0, 0, 0], [7, 8, 9], [-7, -8, -9], [10, 20, 30]]
+RANKS = [2, 1, 2]

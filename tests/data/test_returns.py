@@ -1,0 +1,111 @@
+"""muzero.data.returns: returns worked out by hand, and a slow loop for the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from muzero.data.returns import latest_values, n_step_returns
+from tests.data.episodes import NAN, TWO_REWARDS, TWO_VALUES, floats, random_episode, slow_returns
+
+# Turns 0 0 1 2 2 0, and only the value of the player to move is known.
+THREE_REWARDS = floats([[0, 0, 0], [1, 0, 0], [0, 4, 0], [0, 0, 8], [0, 0, 0], [2, -2, 0]])
+THREE_VALUES = floats([[10, NAN, NAN], [20, NAN, NAN], [NAN, 30, NAN], [NAN, NAN, 40], [NAN, NAN, 50], [60, NAN, NAN]])
+
+
+def test_two_step_returns_of_two_players() -> None:
+    found = n_step_returns(TWO_REWARDS, TWO_VALUES, floats([0, 0]), 2, 0.5)
+    assert found.dtype == np.float32
+    assert found.tolist() == [
+        [1 + 0.25 * 30, 0.5 * 2 + 0.25 * -3],
+        [0.25 * 40, 2 + 0.25 * -4],
+        [0.5 * 4 + 0.25 * 50, 0.5 * -4 + 0.25 * -5],
+        [4 + 0.5 * 8, -4 + 0.5 * -8],
+        [8, -8],
+    ]
+
+
+def test_two_step_returns_of_a_truncated_game() -> None:
+    found = n_step_returns(TWO_REWARDS, TWO_VALUES, floats([100, -200]), 2, 0.5)
+    assert found[2].tolist() == [0.5 * 4 + 0.25 * 50, 0.5 * -4 + 0.25 * -5]
+    assert found[3].tolist() == [4 + 0.5 * 8 + 0.25 * 100, -4 + 0.5 * -8 + 0.25 * -200]
+    assert found[4].tolist() == [8 + 0.5 * 100, -8 + 0.5 * -200]
+
+
+def test_rewards_are_summed_until_a_value_is_known() -> None:
+    found = n_step_returns(THREE_REWARDS, THREE_VALUES, floats([0, 0, 0]), 1, 0.5)
+    assert found.tolist() == [
+        [10, 7.5, 5],  # 0 + 20/2; 30/4; 40/8
+        [4.75, 15, 10],  # 1 + 60/16; 30/2; 40/4
+        [7.5, 3.75, 20],  # 60/8; 4 - 2/8 to the end; 40/2
+        [15, -0.5, 33],  # 60/4; -2/4 to the end; 8 + 50/2
+        [30, -1, 0],
+        [2, -2, 0],
+    ]
+
+
+def test_unknown_values_before_a_truncation_are_replaced_by_the_last_values() -> None:
+    found = n_step_returns(THREE_REWARDS, THREE_VALUES, floats([100, 200, 400]), 1, 0.5)
+    assert found.tolist() == [
+        [10, 7.5, 5],
+        [4.75, 15, 10],
+        [7.5, 16.25, 20],  # 4 - 2/8 + 200/16
+        [15, 24.5, 33],  # -2/4 + 200/8
+        [30, 49, 100],  # -2/2 + 200/4; 400/4
+        [52, 98, 200],
+    ]
+
+
+def test_without_bootstrap_and_discount_a_return_is_the_sum_of_all_later_rewards() -> None:
+    found = n_step_returns(TWO_REWARDS, TWO_VALUES, floats([0, 0]), 1000, 1)
+    assert found.tolist() == [[13, -10], [12, -10], [12, -12], [12, -12], [8, -8]]
+
+
+@pytest.mark.parametrize("players", [1, 2, 3, 5])
+def test_returns_agree_with_their_definition(players: int) -> None:
+    rng = np.random.default_rng(players)
+    for length in (1, 2, 3, 7, 8, 9, 40, 130):
+        for steps in (1, 2, 5, 64, 500):
+            for discount in (1.0, 0.997, 0.5, 0.01):
+                e = random_episode(rng, length, players)
+                found = n_step_returns(e.rewards, e.values, e.last_values, steps, discount)
+                np.testing.assert_allclose(found, slow_returns(e, steps, discount), rtol=1e-6, atol=1e-6)
+
+
+def test_a_return_depends_neither_on_other_players_nor_on_rewards_past_its_bootstrap() -> None:
+    e = random_episode(np.random.default_rng(5), 30, 3)
+    values = np.where(np.isnan(e.values), floats(0.5), e.values)
+    before = n_step_returns(e.rewards, values, e.last_values, 4, 0.99)
+    rewards = e.rewards.copy()
+    rewards[:, 0] = 1e30
+    values[:, 0] = NAN
+    after = n_step_returns(rewards, values, e.last_values, 4, 0.99)
+    assert (before[:, 1:] == after[:, 1:]).all()
+    assert (before[:, 0] != after[:, 0]).all()
+    rewards = e.rewards.copy()
+    rewards[15:] = 1e30
+    later = n_step_returns(rewards, np.where(np.isnan(values), floats(0.5), values), e.last_values, 4, 0.99)
+    assert (later[:12, 1:] == before[:12, 1:]).all()
+    assert (later[12:, 1:] != before[12:, 1:]).all()
+
+
+def test_returns_of_several_episodes_at_once_equal_those_of_each_alone() -> None:
+    rng = np.random.default_rng(6)
+    games = [random_episode(rng, length, 3) for length in (5, 1, 17, 30, 2)]
+    end = np.repeat(np.cumsum([len(e) for e in games]), [len(e) for e in games])
+    joined = [np.concatenate([getattr(e, name) for e in games]) for name in ("rewards", "values")]
+    last = np.concatenate([np.tile(e.last_values, (len(e), 1)) for e in games])
+    found = n_step_returns(joined[0], joined[1], last, 3, 0.9, end)
+    alone = np.concatenate([n_step_returns(e.rewards, e.values, e.last_values, 3, 0.9) for e in games])
+    assert (found == alone).all()
+
+
+def test_zero_steps_are_refused() -> None:
+    with pytest.raises(ValueError, match="steps: expected 1 or more, got 0"):
+        n_step_returns(TWO_REWARDS, TWO_VALUES, floats([0, 0]), 0, 0.5)
+
+
+def test_latest_values_are_the_last_known_ones_and_zero_if_there_are_none() -> None:
+    values = floats([[1, NAN, NAN], [2, 5, NAN], [NAN, 6, NAN], [NAN, NAN, NAN]])
+    assert latest_values(values).tolist() == [2, 6, 0]
+    assert latest_values(values).dtype == np.float32

@@ -1,0 +1,58 @@
+"""muzero.runs.processes: devices, children that end with their parent, and clusters that cannot be reached."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from muzero.runs.processes import first_line, join_ray, pick_device
+
+
+def test_a_device_is_picked_by_name_and_an_unknown_one_is_refused() -> None:
+    assert pick_device("cpu") == torch.device("cpu")
+    assert pick_device("auto").type in ("cpu", "cuda")
+    with pytest.raises(ValueError, match=r"runtime.device: expected auto, cpu or a device of this machine, got 'moon'"):
+        pick_device("moon")
+
+
+def test_the_first_line_of_an_error_is_its_message_or_its_type() -> None:
+    assert first_line(RuntimeError("\n killed\nand more")) == "killed"
+    assert first_line(KeyError()) == "KeyError"
+
+
+def test_a_child_ends_soon_after_its_parent() -> None:
+    child = "import sys, time; from muzero.runs.processes import die_with; die_with(int(sys.argv[1])); time.sleep(600)"
+    parent = f"""
+import os, subprocess, sys
+given = [sys.executable, "-c", {child!r}, str(os.getpid())]
+print(subprocess.Popen(given, stdout=subprocess.DEVNULL).pid)
+"""
+    done = subprocess.run([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, check=True)
+    process, end = int(done.stdout), time.monotonic() + 60
+    while is_running(process):
+        assert time.monotonic() < end, "the child is still there"
+        time.sleep(0.1)
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{process}/stat")  # of a process that has ended, but that nobody has waited for
+    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_a_cluster_that_cannot_be_reached_is_named() -> None:
+    ray = pytest.importorskip("ray")
+    assert not ray.is_initialized()
+    expected = r"runtime.address: expected a Ray cluster that can be reached, got '127.0.0.1:1' \(.*refused\)"
+    with pytest.raises(ValueError, match=expected):
+        join_ray("runtime.address", "127.0.0.1:1", cpus=1)
+    assert not ray.is_initialized()
