@@ -45,7 +45,7 @@ from experiments.bench_env import cpu_model
 from experiments.bench_search import seconds, situations
 from muzero.config import Config, scheduled
 from muzero.data.replay_buffer import ReplayBuffer
-from muzero.data.targets import Episode
+from muzero.data.targets import Episode, pack_legal
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs.memory import settle_memory
@@ -253,7 +253,7 @@ def playing(config: Config, at_least: float) -> Figures:
         return played.seconds / played.decisions, alone / played.decisions
 
     still = situations(config.game.name, config.game.players, config.selfplay.tables)
-    still_asked = still.obs, still.legal, still.phase, still.decision_keys()
+    still_asked = still.obs, pack_legal(still.legal), still.phase, still.decision_keys()
 
     def beside_bench_search() -> tuple[float, float]:
         """The same, beside as many searches of bench_search's situations."""

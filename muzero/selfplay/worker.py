@@ -23,7 +23,8 @@ from muzero.data.targets import Episode, pack_legal
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs.memory import give_back_memory, resident_megabytes
-from muzero.search.planner import Clock, Plan, Planner, by_seat, how_to_run
+from muzero.search.backend import resolve_backend
+from muzero.search.planner import Clock, Plan, Planner, by_seat
 from muzero.selfplay.opponents import BOTS, NEVER, PAST_SELF, SELF, OpponentMix
 
 _USUAL_GAME = 512  # decisions; room for longer ones is made when they come
@@ -211,7 +212,7 @@ class SelfPlay:
         if key not in self._planners:
             network = self.rival if rival else self.network
             search = replace(self.config.search, simulations=simulations)
-            if rival and how_to_run(network, search) != "native":
+            if rival and resolve_backend(network, search) != "native":
                 search = replace(search, backend="eager")  # few games of varying number
             self._planners = {k: p for k, p in self._planners.items() if k[0] != rival}
             self._planners[key] = Planner(network, search, self.tables.num_envs)
@@ -269,7 +270,6 @@ class SelfPlay:
             plan = self._plan(planner, own, keys, orders.temperature)
             actions[own], policy[own] = plan.actions, plan.policy
             values[own] = by_seat(plan.values, tables.to_play[own], P, self.spec.private)
-            raw_values[own] = by_seat(plan.raw_values, tables.to_play[own], P, self.spec.private)
         theirs = np.flatnonzero(owner == PAST_SELF)
         if len(theirs):
             actions[theirs] = self._plan(
@@ -306,7 +306,7 @@ class SelfPlay:
 
     def _plan(self, planner: Planner, rows: NDArray[np.int64], keys: NDArray[np.uint64], temperature: float) -> Plan:
         t = self.tables
-        return planner.plan(t.obs[rows], t.legal[rows], t.phase[rows], keys[rows], temperature)
+        return planner.plan(t.obs[rows], pack_legal(t.legal[rows]), t.phase[rows], keys[rows], temperature)
 
     def _collect(self, over: NDArray[np.int64], played: PlayResult) -> None:
         """Games that ended."""

@@ -69,61 +69,61 @@ Parts random_parts(Junk& junk) {
     for (int i = 0; i < count; ++i) parts.indices[name].push_back(junk.between(low, end - 1));
     parts.indices[name];
   };
-  fill("touched", A * K, 0, S);
-  fill("present", A * K, 0, 2);
-  fill("source", A * P * S, 0, S + K);
-  fill("blocks_of", A * s["touched_blocks"], -1, P * s["blocks"]);
-  fill("kind_of", A, 0, kAlign);
+  fill("dynamics.touched", A * K, 0, S);
+  fill("dynamics.present", A * K, 0, 2);
+  fill("dynamics.source", A * P * S, 0, S + K);
+  fill("trunk.blocks_of", A * s["touched_blocks"], -1, P * s["blocks"]);
+  fill("dynamics.kinds", A, 0, kAlign);
   const int places = s["scored"] * s["roles"];
-  for (const char* name : {"said", "both"}) {
-    std::vector<int32_t>& from = parts.indices[std::string(name) + "_from"];
+  for (const char* name : {"policy.said_by", "policy.together"}) {
+    std::vector<int32_t>& from = parts.indices[std::string(name) + "_start"];
     from.push_back(0);
     for (int a = 0; a < A; ++a) from.push_back(from.back() + (places ? junk.below(4) : 0));
-    fill(name, from.back() * (name[0] == 'b' ? 2 : 1), 0, places);
+    fill(name, from.back() * (std::string(name) == "policy.together" ? 2 : 1), 0, places);
   }
 
   const int D = s["slot_dim"], M = s["slot_hidden"], H = s["hidden"], C = s["shared"], N = s["bins"], E = K + C;
   const int V = P * s["player_dim"], R = C * D + s["global_dim"];
   const auto weigh = [&](const std::string& name, int inputs, int outputs, bool bias) {
     const float scale = 1 / std::sqrt(static_cast<float>(inputs));
-    for (int i = 0; i < inputs * outputs; ++i) parts.floats[name].push_back(scale * junk.number());
-    for (int i = 0; i < outputs && bias; ++i) parts.floats[name + "_bias"].push_back(junk.number());
-    parts.floats[name];
+    for (int i = 0; i < inputs * outputs; ++i) parts.floats[name + ".weight"].push_back(scale * junk.number());
+    for (int i = 0; i < outputs && bias; ++i) parts.floats[name + ".bias"].push_back(junk.number());
+    parts.floats[name + ".weight"];
   };
-  weigh("look", D, M, true);
-  weigh("block", (2 + C) * M, M, true);
-  weigh("slot_in", D, M, true);
-  weigh("compare", R, M, true);
-  weigh("pass_on", C * D, M, false);
-  weigh("enter", V + R + 4 * M, H, true);
-  weigh("hidden", H, H, true);
-  weigh("consequences", H, s["global_dim"] + M + V + P * N, true);
-  weigh("slot_out", M, D, true);
-  weigh("boards", P * ((s["pairs"] ? 2 : 1) * M + s["player_dim"]), H, true);
-  weigh("rest", R, H, false);
-  weigh("mix", H, H, true);
+  weigh("trunk.slot", D, M, true);
+  weigh("trunk.block", (2 + C) * M, M, true);
+  weigh("dynamics.slot_in", D, M, true);
+  weigh("dynamics.compare", R, M, true);
+  weigh("dynamics.pass_on", C * D, M, false);
+  weigh("dynamics.rest_in_and_gather", V + R + 4 * M, H, true);
+  weigh("dynamics.hidden", H, H, true);
+  weigh("dynamics.consequences", H, s["global_dim"] + M + V + P * N, true);
+  weigh("dynamics.slot_out", M, D, true);
+  weigh("trunk.boards", P * ((s["pairs"] ? 2 : 1) * M + s["player_dim"]), H, true);
+  weigh("trunk.rest", R, H, false);
+  weigh("trunk.mix", H, H, true);
   weigh("value", H, N * (s["egos"] > 1 ? 1 : P), true);
-  weigh("speak", H, kAlign + 2 * M, true);
-  weigh("policy_slot", D, M, true);
-  weigh("policy_block", M, M, false);
-  weigh("score", M, s["roles"], true);
-  weigh("in_role", D, s["roles"] * s["pair_dim"], true);
-  const std::pair<const char*, int> rows[] = {{"slot_norm_scale", D},
-                                              {"slot_norm_shift", D},
-                                              {"player_norm_scale", V / P},
-                                              {"player_norm_shift", V / P},
-                                              {"rest_norm_scale", R - C * D},
-                                              {"rest_norm_shift", R - C * D},
-                                              {"condition_scale", R},
-                                              {"condition_shift", R},
-                                              {"role", A * E * M},
-                                              {"role_factor", A * E * M},
-                                              {"moved", A * E * E},
-                                              {"kind", kAlign * H},
-                                              {"turn", P * H},
-                                              {"ego", s["egos"] * R},
-                                              {"pair_scale", s["pairs"] ? M : 0},
-                                              {"of_pairs", s["pair_dim"]},
+  weigh("policy.kind_and_context", H, kAlign + 2 * M, true);
+  weigh("policy.slot", D, M, true);
+  weigh("policy.block", M, M, false);
+  weigh("policy.score", M, s["roles"], true);
+  weigh("policy.in_role", D, s["roles"] * s["pair_dim"], true);
+  const std::pair<const char*, int> rows[] = {{"dynamics.slot_norm.weight", D},
+                                              {"dynamics.slot_norm.bias", D},
+                                              {"dynamics.player_norm.weight", V / P},
+                                              {"dynamics.player_norm.bias", V / P},
+                                              {"dynamics.rest_norm.weight", R - C * D},
+                                              {"dynamics.rest_norm.bias", R - C * D},
+                                              {"condition.norm.weight", R},
+                                              {"condition.norm.bias", R},
+                                              {"dynamics.role", A * E * M},
+                                              {"dynamics.role_factor", A * E * M},
+                                              {"dynamics.moved", A * E * E},
+                                              {"dynamics.kind", kAlign * H},
+                                              {"dynamics.turn", P * H},
+                                              {"condition.ego", s["egos"] * R},
+                                              {"trunk.pair_scale", s["pairs"] ? M : 0},
+                                              {"policy.of_pairs", s["pair_dim"]},
                                               {"support", N}};
   for (const auto& [name, size] : rows) {
     parts.floats[name];
@@ -218,9 +218,9 @@ void spoil(Parts parts, Junk& junk) {
     auto at = std::next(parts.indices.begin(), junk.below(static_cast<int>(parts.indices.size())));
     at->second.push_back(0);
   } else if (way == 2) {
-    parts.indices["source"][0] = 1 << 20;
+    parts.indices["dynamics.source"][0] = 1 << 20;
   } else {
-    auto& numbers = parts.floats["enter"];
+    auto& numbers = parts.floats["dynamics.rest_in_and_gather.weight"];
     numbers.pop_back();
   }
   bool refused = false;

@@ -114,7 +114,7 @@ def test_episodes_are_what_happened(players: int) -> None:
             own = seated == SELF
             assert own == (kind == SELF or (kind != BOTS and table.to_play[0] == agent))
             assert episode.has_policy[t] == own
-            assert np.isnan(episode.values[t]).all() == np.isnan(episode.raw_values[t]).all() == (not own)
+            assert np.isnan(episode.values[t]).all() == (not own)
             assert (episode.policy[t].sum() > 0) == own
             if seated >= 0:
                 assert episode.action[t] == table.bot_actions([bots[seated]] * players, config.seed)[0]
@@ -181,24 +181,12 @@ def test_values_belong_to_their_seats(monkeypatch: pytest.MonkeyPatch) -> None:
     def numbered(self: SelfPlay, planner: Any, rows: NDArray[np.int64], *rest: Any) -> Plan:
         seats = (self.tables.to_play[rows, None] + np.arange(3)) % 3
         found = plain(self, planner, rows, *rest)
-        return replace(found, values=seats.astype(np.float32), raw_values=seats.astype(np.float32) + 5)
+        return replace(found, values=seats.astype(np.float32))
 
     monkeypatch.setattr(SelfPlay, "_plan", numbered)
     for episode in worker.play(orders(3)).episodes:
         own = episode.has_policy
         assert (episode.values[own] == [0, 1, 2]).all()
-        assert (episode.raw_values[own] == [5, 6, 7]).all()
-
-
-def test_raw_values_are_the_networks() -> None:
-    config = settings(players=3, search={"skip_forced": False})
-    worker = Watched(config)
-    for episode in worker.play(orders(1, PURE)).episodes:
-        with torch.inference_mode():
-            _, outputs = worker.network.initial(torch.from_numpy(episode.obs), "maxn")
-        relative = outputs[:, -3:].numpy()
-        for t, seat in enumerate(episode.to_play):
-            assert np.roll(relative[t], seat) == pytest.approx(episode.raw_values[t], abs=1e-4)
 
 
 def test_one_value_is_the_movers() -> None:
