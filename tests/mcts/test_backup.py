@@ -19,7 +19,7 @@ DUEL = [
 
 
 def by_seat(answers: Sequence[Sequence[float]]) -> list[list[float]]:
-    """DUEL as a network would say it that lists the players from the root's on."""
+    """DUEL as given by a network that lists the players from the root's on."""
     (_, _, a1, a0, b0, b1), *others = answers
     return [[*EVEN, a0, a1, b0, b1]] + [[*EVEN, v0, v1, r0, r1] for _, _, v0, v1, r1, r0 in others]
 
@@ -88,8 +88,8 @@ def test_values_and_rewards_are_stored_by_seat_when_turns_take_two_decisions() -
 
 
 def test_ego_backup_maximises_the_root_players_value_at_every_node() -> None:
-    """The same two nodes as in the duel, but only seat 0's numbers: now node 1's untried action counts as its mean 3
-    against 7 for the first: 1 + 1.414 * 0.5 / 2 against 0 + 1.414 * 0.5: action 0 again."""
+    """The nodes are those of DUEL with seat 0's numbers only. The untried action of node 1 counts as the node's mean 3,
+    its first action as 7: 1 + 1.414 * 0.5 / 2 against 0 + 1.414 * 0.5: action 0 again."""
     search = make_search(
         **BARE_PUCT,
         num_actions=2,

@@ -94,7 +94,7 @@ def test_arena_is_reused_without_traces_of_earlier_searches(algorithm: str) -> N
 
 @both_algorithms
 def test_begin_discards_an_unfinished_search(algorithm: str) -> None:
-    """`begin` works at any time, also between select and expand."""
+    """`begin` works at any time, even between select and expand."""
     problem = Problem(seed=9, batch=4, actions=5)
     roots = np.concatenate([problem.logits[problem.root], problem.value[problem.root, None]], 1)
     search, results = run(problem, problem.root, problem.legal, algorithm=algorithm)
@@ -120,7 +120,7 @@ def test_equal_keys_give_equal_results_and_other_keys_other_noise(algorithm: str
     by_default = fingerprint(*run(problem, roots, **settings))
     numbers = {"keys": np.arange(32, dtype=np.uint64)}
     assert fingerprint(*run(problem, roots, begin=numbers, **settings)) == by_default
-    assert (search.choose(1.0) == search.choose(1.0)).all(), "choosing twice is choosing once"
+    assert (search.choose(1.0) == search.choose(1.0)).all(), "the choice has no side effects"
 
 
 @both_algorithms

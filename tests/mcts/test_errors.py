@@ -20,11 +20,11 @@ from tests.mcts.worlds import (
     run,
 )
 
-BAD_NUMBERS = [(np.nan, "is not a number"), (np.inf, "is infinite"), (-np.inf, "is infinite"), (-3e38, "is too large")]
+UNSOUND = [(np.nan, "is not a number"), (np.inf, "is infinite"), (-np.inf, "is infinite"), (-3e38, "is too large")]
 
 
 @both_algorithms
-@pytest.mark.parametrize(("number", "complaint"), BAD_NUMBERS)
+@pytest.mark.parametrize(("number", "complaint"), UNSOUND)
 @pytest.mark.parametrize(
     ("column", "what"), [(2, "policy logit 2"), (3, "value 0"), (4, "value 1"), (5, "reward 0"), (6, "reward 1")]
 )
@@ -43,7 +43,7 @@ def test_unsound_network_outputs_are_refused_by_name(
     answers[1, column] = number
     with pytest.raises(ValueError, match=f"game 1: the network's {what} {complaint}"):
         search.expand(answers)
-    # The object stays of use.
+    # The search can be used again.
     search.begin(roots, legal)
     for _ in range(3):
         search.select()
@@ -54,7 +54,7 @@ def test_unsound_network_outputs_are_refused_by_name(
 
 @both_algorithms
 def test_refused_outputs_end_the_search(algorithm: str) -> None:
-    """Some trees may have taken theirs: as before the first `begin`, nothing but `begin` can follow."""
+    """Some trees may have taken their outputs: only `begin` can follow, as before the first search."""
     search, roots, legal = four_games(algorithm=algorithm)
     answers = np.zeros((4, 7), np.float32)
 
@@ -133,7 +133,7 @@ def test_results_stay_finite_for_enormous_outputs(algorithm: str) -> None:
     ],
 )
 def test_wrong_roots_are_refused_and_change_nothing(change: dict[str, Any], message: str) -> None:
-    """And the search under way goes on as if nothing had been said."""
+    """The current search continues as if `begin` had not been called."""
     search, roots, legal = four_games()
     expected = fingerprint(search, explore_zeros(search, roots, legal))
     search.begin(roots, legal)

@@ -17,7 +17,7 @@ from tests.mcts.worlds import Problem, run
         (4, 16, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]),
         # ceil(log2 3) = 2 rounds of 6: 2 visits each, then 3 for each of the best 2 (never fewer).
         (3, 12, [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4]),
-        # A budget that is no multiple goes to further rounds of the last 2, and is cut.
+        # Simulations that are left over go to further rounds of the last 2 actions.
         (2, 5, [0, 0, 1, 1, 2]),
         # 20 / (3 * 8) and 20 / (3 * 4) are rounded to 1 visit, 20 / (3 * 2) to 3.
         (8, 20, [0] * 8 + [1] * 4 + [2, 2, 3, 3, 4, 4, 5, 5]),
@@ -32,7 +32,7 @@ def test_halving_schedule_matches_hand_computation(considered: int, simulations:
 
 
 def test_root_visits_follow_the_halving_schedule() -> None:
-    """16 simulations among 4 of 6 actions: 6 + 6 + 2 + 2, whatever the values; forced moves take all."""
+    """16 simulations among 4 of 6 actions are split 6 + 6 + 2 + 2, whatever the values; a forced move takes all."""
     problem = Problem(seed=1, batch=64, actions=6)
     legal = np.ones((64, 6), bool)
     legal[32:, 1:] = False

@@ -45,8 +45,8 @@ def test_virtual_loss_matches_hand_computation() -> None:
 
 
 def test_node_selected_twice_in_a_step_counts_twice() -> None:
-    """Both leaves of the step find priors 0.9 and 0.1 (N=2: 1.414 * 0.9 / 2 against 1.414 * 0.1): the same node is
-    requested for twice, its first answer is taken and weighs twice: root (1 + 2 * 4) / 3 = 3."""
+    """Both leaves of the step find priors 0.9 and 0.1 (N=2: 1.414 * 0.9 / 2 against 1.414 * 0.1) and request the same
+    node. Its first output is used and weighs twice: root (1 + 2 * 4) / 3 = 3."""
     search = make_search(**BARE_PUCT, num_actions=2, simulations=2, leaves=2)
     search.begin(np.array([[*logits_of(0.9, 0.1), 1]], np.float32), all_legal(1, 2))
     requested = search.select()
@@ -73,7 +73,7 @@ def test_simulations_are_rounded_up_to_a_multiple_of_leaves(
 @both_algorithms
 @pytest.mark.parametrize("virtual_loss", [0.0, 0.5, 1.0])
 def test_statistics_add_up_with_more_leaves_than_actions(algorithm: str, virtual_loss: float) -> None:
-    """Of 8 leaves and 2 actions some must meet in the first step."""
+    """With 8 leaves and 2 actions, some leaves meet in the first step."""
     problem = Problem(seed=17, batch=16, actions=5)
     legal = np.zeros((16, 5), bool)
     legal[:, [1, 3]] = True
@@ -83,7 +83,7 @@ def test_statistics_add_up_with_more_leaves_than_actions(algorithm: str, virtual
     assert_consistent(search, results, 64)
     raw = problem.value[problem.root]
     assert results.values[:, 0] == pytest.approx((raw + (results.visits * results.q).sum(1)) / 65, abs=1e-4)
-    # The second and later nodes of the first step that met an earlier one are not in the tree.
+    # A leaf that meets an earlier one of its step adds a visit to that node, and no node to the tree.
     assert (search.tree()["visits"][:, 1] > 1).any()
 
 

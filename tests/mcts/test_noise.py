@@ -33,7 +33,7 @@ def begun(keys: int, logits: Sequence[float], legal: Sequence[bool], **settings:
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 1.0, 4.0])
 def test_dirichlet_noise_has_the_right_distribution(alpha: float) -> None:
-    """Mean, variance and the whole (beta) distribution of each legal action's share; nothing for the others."""
+    """Each legal action's share has the right mean, variance and (beta) distribution; the others get none."""
     count, fraction, prior = 20_000, 0.25, np.array([0.5, 0.3, 0, 0.15, 0.05])
     legal = prior > 0
     logits = np.log(np.where(legal, prior, 1))
@@ -64,7 +64,7 @@ def test_given_dirichlet_noise_is_mixed_into_the_prior() -> None:
 
 
 def noise_differences(count: int, first: int, second: int, scale: float) -> NDArray[np.float64]:
-    """noise[first] - noise[second] of each key, by bisection: how much more logit does the second need to be taken?"""
+    """noise[first] - noise[second] of each key: the extra logit with which the second is just taken, by bisection."""
     search = make_search(batch=count, num_actions=3, simulations=0, gumbel_scale=scale)
     legal = np.zeros((count, 3), bool)
     legal[:, [first, second]] = True
@@ -79,8 +79,8 @@ def noise_differences(count: int, first: int, second: int, scale: float) -> NDAr
 
 
 def test_gumbel_noise_has_the_right_distribution() -> None:
-    """Only differences matter, and those of independent Gumbel numbers are logistic; two that share one of three have
-    a correlation of 1/2."""
+    """Differences of independent Gumbel numbers are logistic. Two differences that share a number have a correlation of
+    1/2."""
     one, two = (noise_differences(5000, 0, other, 1.0) for other in (1, 2))
     for sample in (one, two, one - two):
         assert stats.kstest(sample, stats.logistic.cdf).pvalue > 1e-3
@@ -89,7 +89,7 @@ def test_gumbel_noise_has_the_right_distribution() -> None:
 
 
 def test_gumbel_considers_pairs_in_proportion_to_the_prior() -> None:
-    """Two actions drawn without replacement in proportion to the prior (Plackett, Luce)."""
+    """The two actions are drawn without replacement in proportion to the prior (Plackett and Luce)."""
     count, prior = 20_000, np.array([0.4, 0.3, 0.2, 0.1])
     world = World(
         next=np.zeros((1, 4), np.int64),
@@ -124,5 +124,5 @@ def test_temperature_zero_takes_the_most_visited_action_with_the_best_value() ->
     problem = Problem(seed=21, batch=500, actions=6)
     search, results = run(problem, problem.root, problem.legal, algorithm="puct", simulations=9)
     most = results.visits == results.visits.max(1, keepdims=True)
-    assert (most.sum(1) > 1).any(), "some ties"
+    assert (most.sum(1) > 1).any(), "the test needs ties"
     assert (search.choose(0) == np.where(most, results.q, -np.inf).argmax(1)).all()

@@ -45,11 +45,11 @@ def test_puct_tree_matches_hand_computation(small_tree: Search) -> None:
     assert tree["parent"].tolist() == [[-1, 0, 1, 0, 3]]
     assert tree["prior"][0, 0, :2] == pytest.approx([0.8, 0.2])
     assert small_tree.levels == 1 + 2 + 1 + 2
-    assert small_tree.choose(0) == [1], "of equally visited actions the one with the better value"
+    assert small_tree.choose(0) == [1], "the better one of two equally visited actions"
 
 
 def test_unvisited_lowest_matches_hand_computation() -> None:
-    """As above up to the third simulation, where the untried action counts as 0.25 instead of 0.5:
+    """Up to the third simulation this is the tree of the test above. The untried action then counts as 0.25, not 0.5:
     0 + 1.732 * 0.8 / 3 = 0.46 against 0 + 1.732 * 0.2 = 0.35: action 0. In node 1, N=2, its action 0 worth -5 and
     the other taken as that: 0 + 1.414 * 0.5 / 2 against 0 + 1.414 * 0.5: action 1. Return to node 1: 0.5 * 6 = 3,
     its mean (2 - 5 + 3) / 3 = 0; to the root 1 + 0.5 * 3 = 2.5. Root (1 + 2 - 1.5 + 2.5) / 4 = 1; q0 = 1.
@@ -64,7 +64,7 @@ def test_unvisited_lowest_matches_hand_computation() -> None:
 @pytest.mark.parametrize("unvisited", ["neutral", "lowest"])
 @pytest.mark.parametrize(("pb_c_base", "pb_c_init"), [(19652.0, 1.25), (1.0, 0.0), (3.0, 0.5)])
 def test_puct_selects_the_best_action_of_its_formula(pb_c_base: float, pb_c_init: float, unvisited: str) -> None:
-    """Trees of every size up to 12 simulations: the next action at the root is the best by the formula."""
+    """In trees of up to 12 simulations, the next action at the root has the best score of the formula."""
     problem = Problem(seed=23, batch=100, actions=5)
     for simulations in range(12):
         settings = {"algorithm": "puct", "pb_c_base": pb_c_base, "pb_c_init": pb_c_init, "unvisited": unvisited}

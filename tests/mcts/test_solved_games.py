@@ -15,7 +15,7 @@ from tests.mcts.worlds import World, both_algorithms, run, take_away, take_away_
 
 @pytest.mark.parametrize("mover_frame", [True, False])
 def test_puct_solves_the_take_away_game(mover_frame: bool) -> None:
-    """Visits go to the winning move where there is one, and the root's value goes to the known one."""
+    """Visits go to the winning move where there is one, and the root's value approaches the known one."""
     world, stones = take_away(9, 3), np.arange(1, 10)
     exact = np.array([take_away_value(n, 3) for n in stones])
     assert exact.tolist() == [1, 1, 1, -1, 1, 1, 1, -1, 1]
@@ -56,7 +56,7 @@ def test_gumbel_solves_the_take_away_game() -> None:
         assert results.policy[row, chosen] > 0.3
 
 
-# Nim with two heaps: a turn is two decisions, which heap and how many. Who takes from an empty heap loses at once.
+# Nim with two heaps: a turn is two decisions, which heap and how many. Taking from an empty heap loses at once.
 HEAP = range(5)
 NIM_STATES = [*itertools.product(HEAP, HEAP, range(2), (None, 0, 1)), None]  # heaps, mover, heap chosen; or over
 NIM_TABLE = PhaseTable(
@@ -128,15 +128,15 @@ def test_puct_solves_nim_with_turns_of_two_decisions() -> None:
         assert (passes == (tree["phase"][row][above] == 1)).all()
 
 
-# Dice nobody sees: in turn each of two players throws one of three dice, and whoever brings the total to 6 or more
-# pays 1 to the other. As nobody sees a throw, a state is the dice thrown so far, and an edge's reward is the chance
-# that the game ends by it: chance is in the rewards, exactly.
+# Unseen dice: two players in turn throw one of three dice, and the one who brings the total to 6 or more pays 1 to the
+# other. As nobody sees a throw, a state is the list of the dice thrown so far, and the reward of an action contains the
+# exact probability that the game ends by it.
 DICE: list[dict[int, float]] = [{1: 1.0}, {1: 0.5, 3: 0.5}, {2: 0.75, 5: 0.25}]
 LIMIT = 6
 
 
 def expected_payoff(thrown: tuple[int, ...]) -> float:
-    """What the first player earns by these dice: all outcomes spelled out."""
+    """Expected payoff of the first player for these dice, by enumeration of all outcomes."""
     total = 0.0
     for faces in itertools.product(*(DICE[die].items() for die in thrown)):
         chance = float(np.prod([probability for _, probability in faces]))
@@ -159,7 +159,7 @@ def test_puct_solves_a_game_of_unseen_dice() -> None:
     index = {counts: number for number, counts in enumerate(states)}
 
     def still_below(counts: tuple[int, ...]) -> float:
-        """The chance that the total is below the limit: convolve, and forget what is over."""
+        """Probability that the total is below the limit, by convolution."""
         chance = np.eye(1, LIMIT)[0]
         for die, times in enumerate(counts):
             for _ in range(times):
@@ -191,14 +191,14 @@ def test_puct_solves_a_game_of_unseen_dice() -> None:
     )
     values = [dice_value((die,)) for die in range(3)]
     best, second = np.argsort(values)[:-3:-1]
-    assert values[best] - values[second] > 0.05, "a clear case"
+    assert values[best] - values[second] > 0.05, "the best die is clearly better"
     assert search.choose(0) == [best]
     assert results.visits[0, best] / 4000 > 0.7
     assert results.q[0, best] == pytest.approx(values[best], abs=0.05)
     assert results.values[0] == pytest.approx([values[best], -values[best]], abs=0.1)
 
 
-# Three players move once each: the root's has 3 actions, the others 2. What everybody gets, in tenths.
+# Payoffs in tenths of a game in which three players move once each: the root's player has 3 actions, the others 2.
 PAYOFFS = np.array(
     [
         [[[5, 6, 5], [0, 9, 0]], [[1, 2, 3], [6, 1, 2]]],  # good if the others look after themselves
@@ -209,7 +209,7 @@ PAYOFFS = np.array(
 
 
 def three_moves() -> tuple[World, PhaseTable]:
-    """States: the root, after one move, after two, and over."""
+    """The game above as a world. States: the root, after one move, after two moves, the end."""
     paths: list[Any] = [(), *itertools.product(range(3)), *itertools.product(range(3), range(2)), "over"]
     index = {path: number for number, path in enumerate(paths)}
     following = np.full((len(paths), 3), index["over"])
@@ -227,7 +227,7 @@ def three_moves() -> tuple[World, PhaseTable]:
 
 
 def backed_up(kind: str, path: tuple[int, ...] = ()) -> NDArray[Any]:
-    """The payoffs that play from here leads to, by brute force over all paths."""
+    """Payoffs that play from here leads to, by brute force over all paths."""
     if len(path) == 3:
         return PAYOFFS[path]
     options = [backed_up(kind, (*path, action)) for action in range(2 if path else 3)]

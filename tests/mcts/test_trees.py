@@ -30,8 +30,8 @@ def test_single_legal_action_gets_all_visits(algorithm: str, simulations: int) -
 @both_algorithms
 @pytest.mark.parametrize("leaves", [1, 4])
 def test_phase_table_masks_actions_inside_the_tree(algorithm: str, leaves: int) -> None:
-    """Random phase tables: a node's phase and player follow from its parent's; impossible actions have no prior and
-    are never taken."""
+    """With random phase tables, the phase and player of a node follow from its parent's, and impossible actions have no
+    prior and are never taken."""
     rng = np.random.default_rng(12)
     for _ in range(10):
         actions, players = int(rng.integers(1, 12)), int(rng.integers(1, 5))
@@ -90,7 +90,7 @@ def test_no_simulations_give_the_prior(algorithm: str) -> None:
 
 @both_algorithms
 def test_one_simulation_follows_the_best_prior_or_noise(algorithm: str) -> None:
-    """Puct takes the highest prior, gumbel the highest noise + logit; the root's value is the mean of two."""
+    """Puct takes the highest prior, gumbel the highest noise + logit; the root's value is the mean of two numbers."""
     problem = Problem(seed=14, batch=50, actions=6)
     noise = problem.gumbel if algorithm == "gumbel" else np.zeros_like(problem.gumbel)
     search, results = run(

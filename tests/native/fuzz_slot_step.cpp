@@ -1,5 +1,5 @@
-// Random networks and questions for the native step of slots networks: nothing may trip a sanitizer, every kernel must
-// say nearly the same, a row must not depend on the others, and tables that do not fit must be refused.
+// Fuzz test of the native step of slots networks: random networks and requests. Nothing may trip a sanitizer, all kernels
+// must give nearly the same outputs, a row must not depend on the others, and arrays that do not fit must be refused.
 //
 //   fuzz_slot_step [networks] [seed]      default 60: a few seconds under the sanitizers
 #include <cmath>
@@ -21,7 +21,7 @@ struct Junk {
   float number() { return 2 * static_cast<float>(rng.uniform()) - 1; }
 };
 
-// A network's tables and weights, as Python would hand them over.
+// Sizes, indices and weights of a network, as Python hands them over.
 struct Parts {
   Sizes sizes;
   std::map<std::string, std::vector<int32_t>> indices;
@@ -132,14 +132,14 @@ Parts random_parts(Junk& junk) {
   return parts;
 }
 
-struct Questions {
+struct RequestRows {
   std::vector<float> latents;
   std::vector<int64_t> parent, action, shift, to_play;
 };
 
-// Latents of the new nodes and outputs, for the questions `from` to `end`.
-std::vector<float> answers(const SlotNetwork& network, Questions q, int from, int end, int batch, int nodes,
-                           bool only_root) {
+// Latents of the new nodes and outputs, for the requests `from` to `end`.
+std::vector<float> run_step(const SlotNetwork& network, RequestRows q, int from, int end, int batch, int nodes,
+                            bool only_root) {
   const Network& n = network.network();
   const int width = n.actions + 2 * (only_root ? 1 : n.players), count = end - from;
   std::vector<float> outputs(static_cast<size_t>(count * width));
@@ -172,7 +172,7 @@ void compare_kernels(const Parts& parts, Junk& junk) {
   SlotNetwork plain(kernel_base, parts.sizes, parts.index_tables());
   plain.load(parts.float_tables());
   const Network& n = plain.network();
-  Questions q;
+  RequestRows q;
   for (int i = 0; i < nodes * batch * n.latent_dim(); ++i) q.latents.push_back(2 * junk.number());
   for (int r = 0; r < count; ++r) {
     q.parent.push_back(junk.below(2 * batch));
@@ -180,11 +180,11 @@ void compare_kernels(const Parts& parts, Junk& junk) {
     q.shift.push_back(junk.below(n.players));
     q.to_play.push_back(junk.below(n.players));
   }
-  const std::vector<float> expected = answers(plain, q, 0, count, batch, nodes, only_root);
+  const std::vector<float> expected = run_step(plain, q, 0, count, batch, nodes, only_root);
   for (const Kernel* kernel : kernels()) {
     SlotNetwork network(*kernel, parts.sizes, parts.index_tables());
     network.load(parts.float_tables());
-    const std::vector<float> found = answers(network, q, 0, count, batch, nodes, only_root);
+    const std::vector<float> found = run_step(network, q, 0, count, batch, nodes, only_root);
     double off = 0, size = 0;
     for (size_t i = 0; i < found.size(); ++i) {
       REQUIRE(std::isfinite(found[i]));
@@ -194,22 +194,22 @@ void compare_kernels(const Parts& parts, Junk& junk) {
     }
     REQUIRE(off < (kernel->bf16 ? 0.05 : 1e-4) * size);
     const int from = junk.below(count), end = junk.between(from + 1, count);
-    const std::vector<float> some = answers(network, q, from, end, batch, nodes, only_root);
+    const std::vector<float> some = run_step(network, q, from, end, batch, nodes, only_root);
     const size_t row = found.size() / static_cast<size_t>(count);
     REQUIRE(std::equal(some.begin(), some.end(), found.begin() + static_cast<int64_t>(row) * from));
   }
   q.action[0] = n.actions;
   bool refused = false;
   try {
-    answers(plain, q, 0, count, batch, nodes, only_root);
+    run_step(plain, q, 0, count, batch, nodes, only_root);
   } catch (const std::out_of_range&) {
     refused = true;
   }
   REQUIRE(refused);
 }
 
-// One table at a time is missing, too short, or names what is not there.
-void spoil(Parts parts, Junk& junk) {
+// Makes one size or array wrong, which must be refused.
+void refuse_spoilt(Parts parts, Junk& junk) {
   const int way = junk.below(4);
   if (way == 0) {
     auto at = std::next(parts.sizes.begin(), junk.below(static_cast<int>(parts.sizes.size())));
@@ -238,7 +238,7 @@ void fuzz(int networks, uint64_t seed) {
   for (int i = 0; i < networks; ++i) {
     const Parts parts = random_parts(junk);
     compare_kernels(parts, junk);
-    spoil(parts, junk);
+    refuse_spoilt(parts, junk);
   }
   std::printf("%d networks by %zu kernels\n", networks, kernels().size());
 }

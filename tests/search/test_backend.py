@@ -49,6 +49,7 @@ def test_only_the_backend_module_imports_the_native_step() -> None:
         path.relative_to(ROOT).as_posix()
         for path in files
         if folder not in path.parents
+        and "native" in path.read_text()  # parsing all files would take seconds
         and any(name == NATIVE or name.startswith(f"{NATIVE}.") for name in imported_modules(path))
     ]
     assert importers == ["muzero/search/backend.py"]

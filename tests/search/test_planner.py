@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,12 +21,16 @@ SETTINGS = [(a, b) for a in ("gumbel", "puct") for b in ("maxn", "ego")]
 settings = pytest.mark.parametrize(("algorithm", "backup"), SETTINGS)
 
 
-def make(variant: str = "belief", players: int = 3, latent: str = "slots") -> Network:
+def build(variant: str = "belief", players: int = 3, latent: str = "slots", game: str = "skyjo") -> Network:
+    """A new network, which a test may change."""
     torch.manual_seed(0)
     config = load_model_config("tiny", variant)
     if latent == "flat":
         config = replace(config, latent="flat", encoder="transformer")
-    return Network(GameSpec.of("skyjo", players), config).eval()
+    return Network(GameSpec.of(game, players), config).eval()
+
+
+make = cache(build)  # networks that tests share and do not change
 
 
 def tables(players: int = 3, steps: int = 30) -> env.VecEnv:
@@ -61,11 +66,7 @@ def test_plans_are_legal_and_policies_sum_to_one(algorithm: str, backup: str, va
 @pytest.mark.parametrize("latent", ["flat", "slots"])
 @pytest.mark.parametrize("game", env.games())
 def test_plans_are_legal_in_every_game(algorithm: str, backup: str, latent: str, game: str) -> None:
-    config = load_model_config("tiny", "belief")
-    if latent == "flat":
-        config = replace(config, latent="flat", encoder="transformer")
-    torch.manual_seed(0)
-    network = Network(GameSpec.of(game, 4), config).eval()
+    network = make(players=4, latent=latent, game=game)
     t = env.make(game, B, 4, seed=1)
     t.random_steps(10)
     planner = Planner(network, SearchConfig(algorithm=algorithm, backup=backup, simulations=12), B)
@@ -108,8 +109,7 @@ def test_fewer_positions_than_the_batch_give_the_same_plans() -> None:
 @pytest.mark.parametrize("greedy", [True, False])
 def test_two_leaves_of_a_gumbel_search_find_what_one_at_a_time_finds(game: str, players: int, greedy: bool) -> None:
     """The two leaves belong to two candidates of the root, whose searches do not influence each other."""
-    torch.manual_seed(0)
-    network = Network(GameSpec.of(game, players), load_model_config("tiny", "belief")).eval()
+    network = make(players=players, game=game)
     t = env.make(game, 32, players, seed=1)
     for step in range(25):
         t.step(t.sample_actions(step))
@@ -233,7 +233,7 @@ def test_greedy_planner_is_independent_of_keys() -> None:
 
 
 def test_search_does_not_run_the_outcome_heads() -> None:
-    network = make("belief")
+    network = build("belief")
     assert network.winner is not None
     assert network.rank is not None
     for head in (network.winner, network.rank):
@@ -243,7 +243,7 @@ def test_search_does_not_run_the_outcome_heads() -> None:
 
 @pytest.mark.parametrize("part", ["value", "policy", "dynamics"])
 def test_nan_from_the_network_is_refused_by_name(part: str) -> None:
-    network = make("baseline")
+    network = build("baseline")
     with torch.no_grad():
         next(iter(getattr(network, part).parameters())).fill_(float("nan"))
     with pytest.raises(ValueError, match=r"game 0: the network's (value|policy logit|reward) .* is not a number"):
