@@ -1,11 +1,11 @@
-"""How fast the search is, beside the bare network and the machine's matrix multiply.
+"""Benchmark of the search beside the bare network and the machine's matrix multiplication.
 
-    python experiments/bench_search.py [--json FILE] [--quick]
+    python -m experiments.bench_search [--json FILE] [--quick]
 
 For the models tiny, small and paper and batches of 1 to 1024 games: simulations and decisions per second of gumbel and
 puct; the recurrent network alone at the same batch in the same run, and the ratio of the two (efficiency); microseconds
 in the tree per simulation and per level walked; memory; roots per second of the encoder. For the paper's network also a
-plain one-game-at-a-time search in Python over the same network. `sgemm` is the yardstick of the machine.
+plain search in Python over the same network, one game at a time. `sgemm` is the yardstick of the machine.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import env
 from muzero.config import SearchConfig
-from muzero.model.network import Network
-from muzero.model.presets import load_model_config
+from muzero.model.network import Network, load_model_config
 from muzero.model.spec import GameSpec
-from muzero.search.planner import Clock, Lane, Planner, how_to_run
+from muzero.search.backend import resolve_backend
+from muzero.search.lane import Clock, Lane
+from muzero.search.planner import Planner
 
 BATCHES = (1, 16, 64, 256, 1024)
 
 
 def seconds(work: Callable[[], Any], at_least: float, repeats: int = 5) -> float:
-    """Seconds of a call: the best of several series that together last at least so long.
+    """Seconds of a call: the best of several series that together last at least `at_least` seconds.
 
-    What else the machine does only ever adds time, so the best is nearest to what the code needs.
+    Other work on the machine only ever adds time, so the best series is the closest to what the code needs.
     """
     work()
     started = time.perf_counter()
@@ -52,7 +53,7 @@ def seconds(work: Callable[[], Any], at_least: float, repeats: int = 5) -> float
 
 
 def series(work: Callable[[], Any], calls: int) -> float:
-    """Mean seconds of a call."""
+    """Mean seconds of a call over a series of calls."""
     started = time.perf_counter()
     for _ in range(calls):
         work()
@@ -60,7 +61,7 @@ def series(work: Callable[[], Any], calls: int) -> float:
 
 
 def sgemm_gflops() -> float:
-    """Best of several square and search-shaped multiplications."""
+    """Billions of operations per second of the best of several matrix products, square and shaped as in the search."""
     best = 0.0
     for m, n, k in ((1024, 1024, 1024), (1024, 1536, 1536), (2048, 2048, 2048)):
         a, b, c = torch.randn(m, k), torch.randn(k, n), torch.empty(m, n)
@@ -69,20 +70,20 @@ def sgemm_gflops() -> float:
 
 
 def situations(game: str, players: int, batch: int) -> env.VecEnv:
-    """Tables in the middle of games."""
+    """Tables in the middle of their games."""
     tables = env.make(game, batch, players, seed=1)
     tables.random_steps(31)
     return tables
 
 
 def measure(network: Network, config: SearchConfig, batch: int, at_least: float) -> dict[str, float]:
-    """One row of the table. The bare network is run as the search runs it: by as many lanes, on as large parts."""
+    """One row of the table. The bare network runs as in the search: in as many lanes, on parts as large."""
     tables = situations(network.spec.game, network.num_players, batch)
     planner = Planner(network, replace(config, skip_forced=False), batch)
-    keys = tables.decision_keys()
+    legal, keys = tables.legal_bits, tables.decision_keys()
 
     def search() -> None:
-        planner.plan(tables.obs, tables.legal, tables.phase, keys)
+        planner.plan(tables.obs, legal, tables.phase, keys)
 
     calls = max(1, math.ceil(at_least / 5 / series(search, 2)))
     plan, clock = math.inf, planner.clock
@@ -108,7 +109,7 @@ def measure(network: Network, config: SearchConfig, batch: int, at_least: float)
 
 
 def run_bare(planner: Planner, calls: int) -> None:
-    """The network alone, as the search runs it: so many calls in all lanes at once."""
+    """Call the network alone, as the search does: `calls` times in all lanes at once."""
 
     def run(lane: Lane) -> None:
         for _ in range(calls):
@@ -122,16 +123,16 @@ def run_bare(planner: Planner, calls: int) -> None:
 
 
 def spent(now: Clock, before: Clock) -> Clock:
-    """What was added to a clock."""
+    """Time and work added to a clock."""
     return Clock(**{name: value - getattr(before, name) for name, value in vars(now).items()})
 
 
 def flops_per_simulation(network: Network, backup: str) -> float:
-    """Multiplications and additions of the recurrent network's matrix products."""
+    """Multiplications and additions in the matrix products of one recurrent call."""
     rows = 64
     latent = torch.zeros(rows, network.latent_dim)
     index = torch.zeros(rows, dtype=torch.int64)
-    with FlopCounterMode(display=False) as counter:  # with gradients: it does not know the products without them
+    with FlopCounterMode(display=False) as counter:  # with gradients: it does not count the products without them
         network.recurrent(latent, index, index, index, backup)
     return counter.get_total_flops() / rows
 
@@ -150,7 +151,7 @@ class PlainNode:
 
 @torch.inference_mode()
 def plain_search(network: Network, obs: torch.Tensor, legal: np.ndarray, simulations: int) -> int:
-    """MuZero's search as it is usually written: one game, Python objects, a network call per simulation."""
+    """MuZero's search as it is usually written: one game, Python objects, one network call per simulation."""
     A = len(legal)
 
     def expand(node: PlainNode, latent: torch.Tensor, outputs: torch.Tensor, allowed: np.ndarray) -> float:
@@ -195,15 +196,15 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
     parser.add_argument("--game", default="skyjo", choices=env.games())
     parser.add_argument("--players", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of torch and of the trees")
-    parser.add_argument("--seconds", type=float, default=3.0, help="per measurement")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of torch and of the trees")
+    parser.add_argument("--seconds", type=float, default=3.0, help="seconds per measurement")
     parser.add_argument(
         "--compile",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="slots networks by the native step, flat ones through torch.compile from batch 256 on",
+        help="run slots networks by the native step, flat ones through torch.compile from batch 256 on",
     )
-    parser.add_argument("--quick", action="store_true", help="tiny models and few batches only, for tests")
+    parser.add_argument("--quick", action="store_true", help="measure tiny models and few batches only, for tests")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
@@ -214,7 +215,7 @@ def main() -> None:
     columns = ("sims_per_s", "bare_sims_per_s", "efficiency", "decisions_per_s", "tree_us_per_sim", "tree_us_per_level")
     columns += ("depth", "roots_per_s", "megabytes")
     print(
-        f"{'model':11}{'algorithm':10}{'sims':>5}{'batch':>6}{'compile':>9}"
+        f"{'model':11}{'algorithm':10}{'sims':>5}{'batch':>6}{'backend':>9}"
         + "".join(f"{name:>18}" for name in columns)
     )
     models: dict[str, Network] = {
@@ -236,7 +237,7 @@ def main() -> None:
                 lanes = 1 if name == "paper" else min(options.threads, batch)
                 torch.set_num_threads(max(1, options.threads // lanes))
                 threads = options.threads if lanes == 1 else 1
-                # Compiling takes half a minute a size: for the sizes that people train with.
+                # Compiling takes half a minute per size: only for the sizes that are used in training.
                 native = network.config.latent == "slots"
                 compiled = options.compile and name != "paper" and (native or (lanes > 1 and batch >= 256))
                 config = SearchConfig(
@@ -248,8 +249,8 @@ def main() -> None:
                 )
                 row = measure(network, config, batch, options.seconds)
                 cells = "".join(f"{row[c]:>18,.3f}" if row[c] < 100 else f"{row[c]:>18,.0f}" for c in columns)
-                how = how_to_run(network, config)
-                print(f"{name:11}{algorithm:10}{simulations:>5}{batch:>6}{how:>9}{cells}", flush=True)
+                backend = resolve_backend(network, config)
+                print(f"{name:11}{algorithm:10}{simulations:>5}{batch:>6}{backend:>9}{cells}", flush=True)
                 figures |= {f"{name}_{algorithm}_b{batch}_{key}": value for key, value in row.items()}
                 if name == "paper":
                     achieved = row["sims_per_s"] * flops_per_simulation(network, "maxn") / 1e9
@@ -261,7 +262,7 @@ def main() -> None:
 
 
 def summarise(figures: dict[str, float], models: dict[str, Network], best_flops: float, quick: bool) -> None:
-    """Adds the headline figures and prints them."""
+    """Add the headline figures and print them."""
     torch.set_num_threads(int(figures["threads"]))
     large, most = (64, 64) if quick else (256, 1024)
     headlines: dict[str, float] = {}
@@ -274,7 +275,7 @@ def summarise(figures: dict[str, float], models: dict[str, Network], best_flops:
         headlines["small_b256_sims_per_s"] = figures[f"small_gumbel_b{large}_sims_per_s"]
     headlines["tiny_b1024_sims_per_s"] = figures[f"tiny_gumbel_b{most}_sims_per_s"]
     headlines["tiny_flat_b1024_sims_per_s"] = figures[f"tiny_flat_gumbel_b{most}_sims_per_s"]
-    # Over both searches: all time in the trees by all levels walked.
+    # Time in the trees per level walked, over both searches together.
     rows = [
         {key: figures[f"tiny_{a}_b{most}_{key}"] for key in ("tree_us_per_sim", "depth")} for a in ("gumbel", "puct")
     ]

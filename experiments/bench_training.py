@@ -253,7 +253,7 @@ def playing(config: Config, at_least: float) -> Figures:
         return played.seconds / played.decisions, alone / played.decisions
 
     still = situations(config.game.name, config.game.players, config.selfplay.tables)
-    still_asked = still.obs, still.legal, still.phase, still.decision_keys()
+    still_asked = still.obs, still.legal_bits, still.phase, still.decision_keys()
 
     def beside_bench_search() -> tuple[float, float]:
         """The same, beside as many searches of bench_search's situations."""

@@ -1,8 +1,9 @@
-"""Tree search over arrays: knows neither torch nor any game.
+"""Tree search over arrays. Knows neither torch nor any game.
 
-B trees grow in lockstep. A step asks the caller for one batch of network outputs and backs them up:
+B trees grow in lockstep. In every step the caller evaluates one batch of positions with the network, and the search
+backs the results up:
 
-    search = Search(batch=B, num_actions=A, num_players=P, simulations=N, algorithm="gumbel")
+    search = Search(Config(simulations=N), batch=B, num_actions=A, num_players=P)
     search.begin(root_outputs, legal, phase, keys)
     for _ in range(search.steps):
         requests = search.select()
@@ -10,9 +11,10 @@ B trees grow in lockstep. A step asks the caller for one batch of network output
     results = search.results()
     actions = search.choose(temperature=1.0)
 
-`muzero.search.planner` does that with a torch network.
+`Config.fields()` lists the settings. `muzero.search` runs this loop with a torch network.
 """
 
-from mcts.search import PhaseTable, Requests, Results, Search, considered_visits
+from mcts._native import Config, Field, considered_visits
+from mcts.search import PhaseTable, Requests, Results, Search
 
-__all__ = ["PhaseTable", "Requests", "Results", "Search", "considered_visits"]
+__all__ = ["Config", "Field", "PhaseTable", "Requests", "Results", "Search", "considered_visits"]

@@ -1,9 +1,14 @@
-// The Python face of the search (module mcts._native).
+// Python bindings of the search (module mcts._native).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <optional>
 
 #include "mcts/search.h"
 #include "native/arrays.h"
@@ -18,13 +23,199 @@ using native::Array;
 using native::data_of;
 using native::Input;
 
-Algorithm algorithm_named(const std::string& name) {
-  if (name == "puct") return Algorithm::kPuct;
-  if (name == "gumbel") return Algorithm::kGumbel;
-  throw std::invalid_argument("algorithm: expected puct or gumbel, got '" + name + "'");
+// ---- settings -----------------------------------------------------------------------------------------------
+
+// The double that is written as this float is: 0.1 for 0.1f, where a cast gives 0.10000000149.
+double as_written(float number) {
+  char text[32];
+  for (int digits = 6; digits <= 9; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(number));
+    if (std::strtof(text, nullptr) == number) break;
+  }
+  return std::strtod(text, nullptr);
 }
 
-// The fields of a tree as arrays for tests and debugging: views that are valid while the search lives.
+[[noreturn]] void refuse(const char* name, const std::string& expected, nb::handle got) {
+  throw SettingError(name, expected, nb::repr(got).c_str());
+}
+
+// Sets one setting of a Config from a Python object.
+struct Assign {
+  Config& config;
+  std::string setting;
+  nb::handle value;
+  bool found = false;
+
+  template <class Enum>
+  void choice(const char* name, Enum Config::* field, const Choices& choices, const char*) {
+    if (!mine(name)) return;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      if (nb::isinstance<nb::str>(value) && nb::cast<std::string>(value) == choices[i]) {
+        config.*field = static_cast<Enum>(i);
+        return;
+      }
+    }
+    refuse(name, text_of(choices), value);
+  }
+
+  void integer(const char* name, int Config::* field, const Range& range, const char*) {
+    if (!mine(name)) return;
+    int number = 0;
+    const bool whole = PyIndex_Check(value.ptr()) && !nb::isinstance<nb::bool_>(value);
+    if (!whole || !nb::try_cast(nb::int_(value), number) || !range.contains(number)) refuse(name, range.text(), value);
+    config.*field = number;
+  }
+
+  void real(const char* name, float Config::* field, const Range& range, const char*) {
+    if (!mine(name)) return;
+    const bool numeric = PyFloat_Check(value.ptr()) || PyIndex_Check(value.ptr());
+    if (!numeric || nb::isinstance<nb::bool_>(value)) refuse(name, range.text(), value);
+    const auto number = static_cast<float>(nb::cast<double>(nb::float_(value)));
+    if (!range.contains(static_cast<double>(number))) refuse(name, range.text(), value);
+    config.*field = number;
+  }
+
+  void flag(const char* name, bool Config::* field, const char*) {
+    if (!mine(name)) return;
+    if (!nb::isinstance<nb::bool_>(value)) refuse(name, "true or false", value);
+    config.*field = nb::cast<bool>(value);
+  }
+
+ private:
+  bool mine(const char* name) { return setting == name ? found = true : false; }
+};
+
+// Description of a setting, for documentation and for checks outside the search.
+struct Field {
+  std::string name;
+  nb::object default_value;
+  std::optional<double> low, high;  // of numbers; no `high`: no upper limit
+  bool low_excluded = false;
+  Choices choices;       // of texts
+  std::string expected;  // the range in words
+  std::string meaning;
+};
+
+struct Describe {
+  std::vector<Field> fields;
+  Config config;
+
+  template <class Enum>
+  void choice(const char* name, Enum Config::* field, const Choices& choices, const char* meaning) {
+    const std::string& chosen = choices[static_cast<size_t>(config.*field)];
+    fields.push_back({name, nb::cast(chosen), {}, {}, false, choices, text_of(choices), meaning});
+  }
+  void integer(const char* name, int Config::* field, const Range& range, const char* meaning) {
+    number(name, nb::cast(config.*field), range, meaning);
+  }
+  void real(const char* name, float Config::* field, const Range& range, const char* meaning) {
+    number(name, nb::cast(as_written(config.*field)), range, meaning);
+  }
+  void flag(const char* name, bool Config::* field, const char* meaning) {
+    fields.push_back({name, nb::cast(config.*field), {}, {}, false, {}, "true or false", meaning});
+  }
+
+ private:
+  void number(const char* name, nb::object value, const Range& range, const char* meaning) {
+    std::optional<double> high;
+    if (std::isfinite(range.high)) high = range.high;
+    fields.push_back({name, std::move(value), range.low, high, range.low_excluded, {}, range.text(), meaning});
+  }
+};
+
+// Binds every setting as a read-only property, and collects the signature of the constructor.
+struct BindProperties {
+  nb::class_<Config>& config;
+  std::string signature = "def __init__(self, *";
+
+  template <class Enum>
+  void choice(const char* name, Enum Config::* field, const Choices& choices, const char* meaning) {
+    config.def_prop_ro(
+        name, [field, choices](const Config& c) { return choices[static_cast<size_t>(c.*field)]; }, meaning);
+    add(name, "str");
+  }
+  void integer(const char* name, int Config::* field, const Range&, const char* meaning) {
+    config.def_prop_ro(name, [field](const Config& c) { return c.*field; }, meaning);
+    add(name, "int");
+  }
+  void real(const char* name, float Config::* field, const Range&, const char* meaning) {
+    config.def_prop_ro(name, [field](const Config& c) { return as_written(c.*field); }, meaning);
+    add(name, "float");
+  }
+  void flag(const char* name, bool Config::* field, const char* meaning) {
+    config.def_prop_ro(name, [field](const Config& c) { return c.*field; }, meaning);
+    add(name, "bool");
+  }
+
+ private:
+  void add(const char* name, const char* type) { signature += std::string(", ") + name + ": " + type + " = ..."; }
+};
+
+Config make_config(const nb::kwargs& settings) {
+  Config config;
+  for (auto [name, value] : settings) {
+    Assign assign{config, nb::cast<std::string>(name), value};
+    Config::visit(assign);
+    if (assign.found) continue;
+    Describe known;
+    Config::visit(known);
+    std::string names;
+    for (const Field& field : known.fields) names += (names.empty() ? "" : ", ") + field.name;
+    throw nb::type_error(("Config: expected settings among " + names + ", got " + assign.setting).c_str());
+  }
+  return config;
+}
+
+std::string text_of(const Config& config) {
+  Describe values;
+  values.config = config;
+  Config::visit(values);
+  std::string text;
+  for (const Field& field : values.fields) {
+    text += (text.empty() ? "" : ", ") + field.name + "=" + nb::repr(field.default_value).c_str();
+  }
+  return "Config(" + text + ")";
+}
+
+void bind_config(nb::module_& m) {
+  nb::class_<Field>(m, "Field")
+      .def_ro("name", &Field::name)
+      .def_ro("default", &Field::default_value)
+      .def_ro("low", &Field::low)
+      .def_ro("high", &Field::high)
+      .def_ro("low_excluded", &Field::low_excluded)
+      .def_ro("choices", &Field::choices)
+      .def_ro("expected", &Field::expected)
+      .def_ro("meaning", &Field::meaning);
+
+  nb::class_<Config> config(m, "Config");
+  BindProperties bound{config};
+  Config::visit(bound);
+  static const std::string signature = bound.signature + ") -> None";
+  config
+      .def(
+          "__init__", [](Config* self, const nb::kwargs& settings) { new (self) Config(make_config(settings)); },
+          nb::sig(signature.c_str()))
+      .def("__repr__", [](const Config& c) { return text_of(c); })
+      .def(
+          "__eq__",
+          [](const Config& c, nb::handle other) {
+            return nb::isinstance<Config>(other) && text_of(c) == text_of(nb::cast<const Config&>(other));
+          },
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def(
+          "__hash__", [](const Config& c) { return std::hash<std::string>{}(text_of(c)); },
+          nb::sig("def __hash__(self) -> int"))
+      .def_static("fields", [] {
+        Describe all;
+        Config::visit(all);
+        return all.fields;
+      });
+}
+
+// ---- trees --------------------------------------------------------------------------------------------------
+
+// Fields of a tree as arrays, for tests and debugging: views that are valid while the search lives.
 nb::dict tree_arrays(nb::handle self) {
   const Tree& t = nb::cast<const Search&>(self).tree();
   const auto B = static_cast<size_t>(t.batch), N = static_cast<size_t>(t.nodes);
@@ -60,59 +251,37 @@ Requests requests_of(const Search& s, const Array& parent, const Array& action, 
           data_of<int64_t>(shift, "shift", shape), data_of<int64_t>(to_play, "to_play", shape)};
 }
 
-const float* answers_of(const Search& s, const Input& outputs) {
-  const Config& c = s.config();
+const float* outputs_of(const Search& s, const Input& outputs) {
+  const Setup& c = s.config();
   return data_of<float>(outputs, "outputs", {int64_t{c.leaves} * s.active(), c.actions + 2 * c.values()});
 }
 
 }  // namespace
 
 NB_MODULE(_native, m) {
-  nb::set_leak_warnings(false);  // what lives until the interpreter ends is no leak: workers keep their agents
+  nb::set_leak_warnings(false);  // workers keep their agents until the interpreter ends, which is no leak
+  bind_config(m);
   m.def("considered_visits", &considered_visits, "considered"_a, "simulations"_a);
 
   nb::class_<Search>(m, "Search")
       .def(
           "__init__",
-          [](Search* self, int batch, int num_actions, int num_players, int simulations, const std::string& algorithm,
-             bool maxn, bool mover_frame, int leaves, int threads, float discount, float pb_c_base, float pb_c_init,
-             float dirichlet_alpha, float dirichlet_fraction, bool neutral_unvisited, float virtual_loss,
-             int max_considered, float gumbel_scale, float value_scale, float maxvisit_init, bool rescale_values,
+          [](Search* self, const Config& config, int batch, int num_actions, int num_players, bool mover_frame,
              int phases, const std::vector<uint8_t>& possible, const std::vector<uint8_t>& next_phase,
              const std::vector<uint8_t>& turn_passes) {
-            Config c;
-            c.batch = batch;
-            c.actions = num_actions;
-            c.players = num_players;
-            c.simulations = simulations;
-            c.algorithm = algorithm_named(algorithm);
-            c.maxn = maxn;
-            c.mover_frame = mover_frame;
-            c.leaves = leaves;
-            c.threads = threads;
-            c.discount = discount;
-            c.pb_c_base = pb_c_base;
-            c.pb_c_init = pb_c_init;
-            c.dirichlet_alpha = dirichlet_alpha;
-            c.dirichlet_fraction = dirichlet_fraction;
-            c.neutral_unvisited = neutral_unvisited;
-            c.virtual_loss = virtual_loss;
-            c.max_considered = max_considered;
-            c.gumbel_scale = gumbel_scale;
-            c.value_scale = value_scale;
-            c.maxvisit_init = maxvisit_init;
-            c.rescale_values = rescale_values;
-            c.phases = phases;
-            c.possible = possible;
-            c.next_phase = next_phase;
-            c.turn_passes = turn_passes;
-            new (self) Search(c);
+            Setup setup{config};
+            setup.batch = batch;
+            setup.actions = num_actions;
+            setup.players = num_players;
+            setup.mover_frame = mover_frame;
+            setup.phases = phases;
+            setup.possible = possible;
+            setup.next_phase = next_phase;
+            setup.turn_passes = turn_passes;
+            new (self) Search(setup);
           },
-          nb::kw_only(), "batch"_a, "num_actions"_a, "num_players"_a, "simulations"_a, "algorithm"_a, "maxn"_a,
-          "mover_frame"_a, "leaves"_a, "threads"_a, "discount"_a, "pb_c_base"_a, "pb_c_init"_a, "dirichlet_alpha"_a,
-          "dirichlet_fraction"_a, "neutral_unvisited"_a, "virtual_loss"_a, "max_considered"_a, "gumbel_scale"_a,
-          "value_scale"_a, "maxvisit_init"_a, "rescale_values"_a, "phases"_a, "possible"_a, "next_phase"_a,
-          "turn_passes"_a)
+          nb::kw_only(), "config"_a, "batch"_a, "num_actions"_a, "num_players"_a, "mover_frame"_a, "phases"_a,
+          "possible"_a, "next_phase"_a, "turn_passes"_a)
       .def_prop_ro("steps", [](const Search& s) { return s.config().steps(); })
       .def_prop_ro("nodes", [](const Search& s) { return s.config().nodes(); })
       .def_prop_ro("levels", &Search::levels)
@@ -123,10 +292,10 @@ NB_MODULE(_native, m) {
           "begin",
           [](Search& s, const Input& outputs, const Input& legal, const Input& phase, const Input& keys,
              const std::optional<Input>& noise) {
-            const Config& c = s.config();
+            const Setup& c = s.config();
             const auto count = std::clamp<int64_t>(outputs.ndim() ? outputs.shape(0) : 0, 1, c.batch);
             const float* o = data_of<float>(outputs, "outputs", {count, c.actions + c.values()});
-            const bool* l = data_of<bool>(legal, "legal", {count, c.actions});
+            const uint64_t* l = data_of<uint64_t>(legal, "legal", {count});
             const int8_t* p = data_of<int8_t>(phase, "phase", {count});
             const uint64_t* k = data_of<uint64_t>(keys, "keys", {count});
             const float* n = noise ? data_of<float>(*noise, "noise", {count, c.actions}) : nullptr;
@@ -145,31 +314,37 @@ NB_MODULE(_native, m) {
       .def(
           "expand",
           [](Search& s, const Input& outputs) {
-            const float* answers = answers_of(s, outputs);
+            const float* numbers = outputs_of(s, outputs);
             nb::gil_scoped_release release;
-            s.expand(answers);
+            s.expand(numbers);
           },
           "outputs"_a)
       .def(
           "expand_and_select",
           [](Search& s, const Input& outputs, const Array& parent, const Array& action, const Array& shift,
              const Array& to_play) {
-            const float* answers = answers_of(s, outputs);
+            const float* numbers = outputs_of(s, outputs);
             const Requests requests = requests_of(s, parent, action, shift, to_play);
             nb::gil_scoped_release release;
-            s.expand_and_select(answers, requests);
+            s.expand_and_select(numbers, requests);
           },
           "outputs"_a, "parent"_a, "action"_a, "shift"_a, "to_play"_a)
       .def(
-          "results",
-          [](Search& s, const Array& policy, const Array& visits, const Array& values, const Array& q) {
-            const Config& c = s.config();
-            s.results(data_of<float>(policy, "policy", {s.active(), c.actions}),
-                      data_of<float>(visits, "visits", {s.active(), c.actions}),
-                      data_of<float>(values, "values", {s.active(), c.values()}),
-                      data_of<float>(q, "q", {s.active(), c.actions}));
+          "targets",
+          [](Search& s, const Array& policy, const Array& values) {
+            const Setup& c = s.config();
+            s.targets(data_of<float>(policy, "policy", {s.active(), c.actions}),
+                      data_of<float>(values, "values", {s.active(), c.values()}));
           },
-          "policy"_a, "visits"_a, "values"_a, "q"_a)
+          "policy"_a, "values"_a)
+      .def(
+          "root_actions",
+          [](Search& s, const Array& visits, const Array& q) {
+            const Setup& c = s.config();
+            s.root_actions(data_of<float>(visits, "visits", {s.active(), c.actions}),
+                           data_of<float>(q, "q", {s.active(), c.actions}));
+          },
+          "visits"_a, "q"_a)
       .def(
           "choose",
           [](Search& s, float temperature, const Array& out) {

@@ -1,76 +1,161 @@
-// Settings of a search. mcts/__init__.py documents them for Python.
+// Settings of a search: the name, default, range and meaning of each is written here, once. Python reads them through
+// `mcts.Config`.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace mcts {
 
-enum class Algorithm { kPuct, kGumbel };
+// A setting that is out of range; the message names the setting, what was expected and what was given.
+struct SettingError : std::invalid_argument {
+  SettingError(const std::string& name, const std::string& expected, const std::string& got)
+      : std::invalid_argument(name + ": expected " + expected + ", got " + got) {}
+};
 
+// The numbers from `low` to `high`; `low` itself only if it is not excluded.
+struct Range {
+  double low = 0;
+  double high = std::numeric_limits<double>::infinity();
+  bool low_excluded = false;
+
+  bool contains(double number) const {
+    return std::isfinite(number) && (low_excluded ? number > low : number >= low) && number <= high;
+  }
+
+  std::string text() const {
+    const bool bounded = std::isfinite(high);
+    if (low_excluded) return "more than " + short_text(low) + (bounded ? ", at most " + short_text(high) : "");
+    return short_text(low) + (bounded ? " to " + short_text(high) : " or more");
+  }
+
+ private:
+  // Without decimals where there are none.
+  static std::string short_text(double number) {
+    return number == std::floor(number) ? std::to_string(static_cast<int64_t>(number)) : std::to_string(number);
+  }
+};
+
+enum class Algorithm { kGumbel, kPuct };
+enum class Backup { kMaxn, kEgo };
+enum class Unvisited { kNeutral, kLowest };
+
+// Choices are members of an enum, named in its order.
+using Choices = std::vector<std::string>;
+
+inline std::string text_of(const Choices& choices) {
+  std::string text = choices[0];
+  for (size_t i = 1; i < choices.size(); ++i) text += (i + 1 < choices.size() ? ", " : " or ") + choices[i];
+  return text;
+}
+
+// What the user of a search may set, whatever game is searched.
 struct Config {
-  int batch = 1;
-  int actions = 1;  // at most 64
-  int players = 1;
-  bool maxn = true;         // a value per player, each node's player maximises its own; else one value, the root's
-  bool mover_frame = true;  // network outputs list players from the mover's seat on; else from the root player's
-  int simulations = 1;
-  int leaves = 1;  // selected per tree and step
-  int threads = 1;
-  Algorithm algorithm = Algorithm::kPuct;
-  float discount = 1.0f;
-
-  // PUCT.
+  Algorithm algorithm = Algorithm::kGumbel;
+  int simulations = 16;
+  Backup backup = Backup::kMaxn;
+  int leaves = 1;
+  float discount = 0.997f;
   float pb_c_base = 19652.0f, pb_c_init = 1.25f;
-  float dirichlet_alpha = 0.3f, dirichlet_fraction = 0.0f;
-  bool neutral_unvisited = true;  // an unvisited child counts as its parent's value; else as the lowest seen
-  float virtual_loss = 1.0f;      // how much a pending visit counts as the lowest value
-
-  // Gumbel.
-  int max_considered = 16;
+  float dirichlet_alpha = 0.3f, dirichlet_fraction = 0.25f;
+  Unvisited unvisited = Unvisited::kNeutral;
+  float virtual_loss = 1.0f;
+  int max_considered = 8;
   float gumbel_scale = 1.0f;
   float value_scale = 0.1f, maxvisit_init = 50.0f;
-  bool rescale_values = true;  // to 0..1 in each node; else the weight is per unit of value
+  bool rescale_values = true;
+  int tree_threads = 1;
 
-  // The game's phase table, [phases * actions]: which actions can be legal, what phase follows, whether the turn passes.
-  int phases = 1;
-  std::vector<uint8_t> possible, next_phase, turn_passes;
+  // Shows every setting to a visitor, which has the members `choice`, `integer`, `real` and `flag`.
+  template <class Visitor>
+  static void visit(Visitor&& v) {
+    const Range from_zero{0}, share{0, 1}, positive{0, std::numeric_limits<double>::infinity(), true};
+    v.choice("algorithm", &Config::algorithm, Choices{"gumbel", "puct"}, "how actions are selected");
+    v.integer("simulations", &Config::simulations, Range{0, (1 << 20) - 1},
+              "nodes added to each tree, rounded up to a multiple of leaves; 0 gives the prior");
+    v.choice("backup", &Config::backup, Choices{"maxn", "ego"},
+             "maxn: a value per player, and each node's player maximises its own; ego: one value, the root player's, "
+             "never inverted");
+    v.integer("leaves", &Config::leaves, Range{1, 4096},
+              "leaves selected per tree and step; more than one keeps a small batch busy");
+    v.real("discount", &Config::discount, Range{0, 1, true}, "discount of values one action later");
+    v.real("pb_c_base", &Config::pb_c_base, positive, "puct: visits after which exploration grows");
+    v.real("pb_c_init", &Config::pb_c_init, from_zero, "puct: weight of exploration");
+    v.real("dirichlet_alpha", &Config::dirichlet_alpha, positive, "puct: concentration of the root noise");
+    v.real("dirichlet_fraction", &Config::dirichlet_fraction, share, "puct: share of the root noise in the prior");
+    v.choice("unvisited", &Config::unvisited, Choices{"neutral", "lowest"},
+             "puct: value of an unvisited action: its parent's (neutral) or the lowest of its siblings (lowest)");
+    v.real("virtual_loss", &Config::virtual_loss, share,
+           "puct with several leaves: how much a pending visit counts as the lowest value");
+    v.integer("max_considered", &Config::max_considered, Range{1}, "gumbel: actions considered at the root");
+    v.real("gumbel_scale", &Config::gumbel_scale, from_zero, "gumbel: scale of the root noise; 0 for evaluation");
+    v.real("value_scale", &Config::value_scale, from_zero, "gumbel: weight of values against the prior");
+    v.real("maxvisit_init", &Config::maxvisit_init, from_zero,
+           "gumbel: visits added to those of the most visited action in the weight of values");
+    v.flag("rescale_values", &Config::rescale_values,
+           "gumbel: rescale the values of a node to 0..1 before they are weighted, so that its best action stands out "
+           "by as much whether it is better by a lot or by chance; otherwise the weight is per unit of value");
+    v.integer("tree_threads", &Config::tree_threads, Range{1, 1024}, "threads that share the trees of a batch");
+  }
 
-  int values() const { return maxn ? players : 1; }
   int steps() const { return (simulations + leaves - 1) / leaves; }
   int nodes() const { return 1 + steps() * leaves; }
 
+  // Refuses values out of range.
+  void check() const { visit(Checker{*this}); }
+
+ private:
+  struct Checker {
+    const Config& config;
+
+    template <class Enum>
+    void choice(const char*, Enum Config::*, const Choices&, const char*) const {}
+    void integer(const char* name, int Config::* field, const Range& range, const char*) const {
+      if (!range.contains(config.*field)) throw SettingError(name, range.text(), std::to_string(config.*field));
+    }
+    void real(const char* name, float Config::* field, const Range& range, const char*) const {
+      const auto number = static_cast<double>(config.*field);
+      if (!range.contains(number)) throw SettingError(name, range.text(), std::to_string(number));
+    }
+    void flag(const char*, bool Config::*, const char*) const {}
+  };
+};
+
+// A search's settings together with the trees that it is made for.
+struct Setup : Config {
+  int batch = 1;
+  int actions = 1;  // at most 64
+  int players = 1;
+  bool mover_frame = true;  // network outputs list players from the mover's seat on; otherwise from the root player's
+
+  // The game's phase table, [phases * actions]: which actions can be legal, which phase follows, whether the turn passes.
+  int phases = 1;
+  std::vector<uint8_t> possible, next_phase, turn_passes;
+
+  bool maxn() const { return backup == Backup::kMaxn; }
+  int values() const { return maxn() ? players : 1; }
+
   void check() const {
-    const auto require = [](bool good, const char* name, const char* expected, double got) {
-      if (good && std::isfinite(got)) return;
-      throw std::invalid_argument(std::string(name) + ": expected " + expected + ", got " + std::to_string(got));
+    const auto require = [](const char* name, int got, const Range& range) {
+      if (!range.contains(got)) throw SettingError(name, range.text(), std::to_string(got));
     };
-    require(batch >= 1, "batch", "1 or more", batch);
-    require(actions >= 1 && actions <= 64, "num_actions", "1 to 64", actions);
-    require(players >= 1 && players <= 64, "num_players", "1 to 64", players);
-    require(simulations >= 0 && simulations < 1 << 20, "simulations", "0 to 1048575", simulations);
-    require(leaves >= 1 && leaves <= 4096, "leaves", "1 to 4096", leaves);
-    require(threads >= 1 && threads <= 1024, "threads", "1 to 1024", threads);
-    require(discount >= 0 && discount <= 1, "discount", "0 to 1", discount);
-    require(pb_c_base > 0, "pb_c_base", "a positive number", pb_c_base);
-    require(pb_c_init >= 0, "pb_c_init", "0 or more", pb_c_init);
-    require(dirichlet_alpha > 0, "dirichlet_alpha", "a positive number", dirichlet_alpha);
-    require(dirichlet_fraction >= 0 && dirichlet_fraction <= 1, "dirichlet_fraction", "0 to 1", dirichlet_fraction);
-    require(virtual_loss >= 0 && virtual_loss <= 1, "virtual_loss", "0 to 1", virtual_loss);
-    require(max_considered >= 1, "max_considered", "1 or more", max_considered);
-    require(gumbel_scale >= 0, "gumbel_scale", "0 or more", gumbel_scale);
-    require(value_scale >= 0, "value_scale", "0 or more", value_scale);
-    require(maxvisit_init >= 0, "maxvisit_init", "0 or more", maxvisit_init);
+    require("batch", batch, {1});
+    require("num_actions", actions, {1, 64});
+    require("num_players", players, {1, 64});
+    Config::check();
     const size_t table = static_cast<size_t>(phases) * static_cast<size_t>(actions);
     if (phases < 1 || phases > 255 || possible.size() != table || next_phase.size() != table ||
         turn_passes.size() != table) {
       throw std::invalid_argument("phase table: expected 1 to 255 phases with an entry for each of " +
                                   std::to_string(actions) + " actions");
     }
-    for (uint8_t phase : next_phase) require(phase < phases, "phase table", "a phase of the table", phase);
+    for (uint8_t phase : next_phase) {
+      if (phase >= phases) throw SettingError("phase table", "a phase of the table", std::to_string(phase));
+    }
   }
 };
 

@@ -1,11 +1,11 @@
 // Batched search: simulate, expand, backward, for B trees in lockstep. The caller runs the network in between.
 //
-//   search.begin(outputs of the roots)
+//   search.begin(network outputs of the roots)
 //   for each step:
-//     search.select(...)      parents, actions: what the network is to be asked
-//     search.expand(outputs)  its answers, which are backed up at once
-//   (expand_and_select does the latter, and then the former for the next step)
-//   search.policy(...), search.choose(...)
+//     search.select(...)      writes which (parent, action) pairs the network has to evaluate
+//     search.expand(outputs)  takes the network outputs and backs them up
+//   (expand_and_select expands one step and selects the next one in a single pass)
+//   search.targets(...), search.choose(...)
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace mcts {
 
-// What the network is asked in one step, [L, B].
+// Evaluations that the network has to make in one step, [L, B].
 struct Requests {
   int64_t* parent;  // index into hidden states laid out [nodes, B]
   int64_t* action;
@@ -27,19 +27,19 @@ struct Requests {
 };
 
 inline constexpr int kAhead = 2;  // games between a prefetch and its use
-inline constexpr int kWay = 6;    // nodes of a way that are prefetched
+inline constexpr int kPath = 6;   // nodes of a path that are prefetched
 
 class Search {
  public:
-  explicit Search(const Config& config)
-      : config_((config.check(), config)),
+  explicit Search(const Setup& setup)
+      : config_((setup.check(), setup)),
         tree_(config_.batch, config_.nodes(), config_.actions, config_.values()),
         puct_(config_),
         gumbel_(config_),
         noise_(static_cast<size_t>(config_.batch) * static_cast<size_t>(tree_.stride)),
         leaves_(static_cast<size_t>(config_.batch) * static_cast<size_t>(config_.leaves)),
-        ways_(static_cast<size_t>(config_.batch) * kWay, kNone),
-        pool_(config_.threads) {
+        paths_(static_cast<size_t>(config_.batch) * kPath, kNone),
+        pool_(config_.tree_threads) {
     for (int phase = 0; phase < config_.phases; ++phase) {
       uint64_t mask = 0;
       for (int a = 0; a < config_.actions; ++a) {
@@ -50,27 +50,29 @@ class Search {
     }
   }
 
-  const Config& config() const { return config_; }
+  const Setup& config() const { return config_; }
   const Tree& tree() const { return tree_; }
   int64_t levels() const { return levels_; }
   double seconds() const { return seconds_; }
-  // Trees of the search under way. There is none before `begin`, nor after outputs of the network have been refused:
-  // some trees may have taken theirs.
+  // Number of trees of the current search. There is no search before `begin`, nor after network outputs have been
+  // refused, because some trees may already have taken theirs.
   int active() const {
-    if (!begun_) throw std::logic_error("no search is under way: begin it (again)");
+    if (!begun_) throw std::logic_error("no search is under way: call begin first");
     return active_;
   }
 
-  // Plants n <= B new trees; the arrays of this search are then [n, ...] where [B, ...] is said. Hidden states stay laid
-  // out [nodes, B]. outputs [B, A + V]: logits, values. legal [B, A]. phase [B]. keys [B]: name each row's
-  // randomness. noise [B, A] or null: Gumbel or Dirichlet noise to use instead of drawing it.
-  void begin(int count, const float* outputs, const bool* legal, const int8_t* phase, const uint64_t* keys,
+  // Starts n <= B new trees; the arrays of this search then have n rows where the comments below say B. Hidden states
+  // stay laid out [nodes, B]. outputs [B, A + V]: logits, values. legal [B]: a bit per action. phase [B]. keys [B]:
+  // seeds of each row's random numbers. noise [B, A] or null: Gumbel or Dirichlet noise to use instead of drawing it.
+  void begin(int count, const float* outputs, const uint64_t* legal, const int8_t* phase, const uint64_t* keys,
              const float* noise) {
     const int A = config_.actions, V = config_.values();
     for (int game = 0; game < count; ++game) {
-      const bool* row = legal + static_cast<int64_t>(game) * A;
-      if (std::none_of(row, row + A, [](bool l) { return l; })) {
-        throw std::invalid_argument("game " + std::to_string(game) + ": no action is legal");
+      if (!legal[game]) throw std::invalid_argument("game " + std::to_string(game) + ": no action is legal");
+      if (A < 64 && legal[game] >> A) {
+        throw std::invalid_argument("game " + std::to_string(game) + ": action " +
+                                    std::to_string(63 - __builtin_clzll(legal[game])) +
+                                    " is legal, expected actions 0 to " + std::to_string(A - 1));
       }
       if (phase[game] < 0 || phase[game] >= config_.phases) {
         throw std::invalid_argument("game " + std::to_string(game) + ": phase " + std::to_string(phase[game]) +
@@ -86,9 +88,7 @@ class Search {
     each_game([&](int game) {
       const size_t root = tree_.at(game, kRoot);
       tree_.clear(root);
-      uint64_t mask = 0;
-      for (int a = 0; a < A; ++a) mask |= uint64_t{legal[static_cast<int64_t>(game) * A + a]} << a;
-      tree_.node[root].legal = mask;
+      tree_.node[root].legal = legal[game];
       tree_.node[root].phase = static_cast<uint8_t>(phase[game]);
       tree_.node[root].to_play = 0;
       const float* out = outputs + static_cast<int64_t>(game) * (A + V);
@@ -99,7 +99,7 @@ class Search {
     begun_ = true;
   }
 
-  // Walks down every tree to an action that has not been tried, `leaves` times.
+  // Walks down every tree to an action that has not been tried, `leaves` times per tree.
   void select(const Requests& requests) {
     (void)active();
     if (step_ >= config_.steps()) throw std::logic_error("select: all simulations have been made");
@@ -108,7 +108,7 @@ class Search {
     each_game([&](int game) { select_in(game, step_, requests); });
   }
 
-  // Takes the network's answers, outputs [L, B, A + 2 V]: logits, values, rewards.
+  // Takes the network outputs of the selected nodes, [L, B, A + 2 V]: logits, values, rewards.
   void expand(const float* outputs) {
     (void)active();
     if (!selected_) throw std::logic_error("expand: nothing has been selected");
@@ -119,7 +119,7 @@ class Search {
     ++step_;
   }
 
-  // Both for each tree while it is at hand: expands this step and selects for the next.
+  // Expands this step and selects the next one, tree by tree, while a tree is in the cache.
   void expand_and_select(const float* outputs, const Requests& requests) {
     (void)active();
     if (!selected_) throw std::logic_error("expand: nothing has been selected");
@@ -134,20 +134,30 @@ class Search {
     ++step_;
   }
 
-  // policy [B, A], the training target: visit shares (PUCT) or the improved policy (Gumbel). visits [B, A].
-  // values [B, V]: what the search found the roots to be worth. q [B, A]: of the actions tried, else 0.
-  void results(float* policy, float* visits, float* values, float* q) {
+  // Training targets. policy [B, A]: visit shares (PUCT) or the improved policy (Gumbel). values [B, V]: search values of
+  // the roots.
+  void targets(float* policy, float* values) {
     (void)active();
     const int A = config_.actions, V = config_.values();
     each_game([&](int game) {
-      const size_t root = tree_.at(game, kRoot), e = tree_.edge(root);
-      const int64_t row = static_cast<int64_t>(game) * A;
+      const size_t root = tree_.at(game, kRoot);
       float target[kMaxActions];
       policy_target(root, target);
-      std::copy_n(target, A, policy + row);
+      std::copy_n(target, A, policy + static_cast<int64_t>(game) * A);
+      std::copy_n(&tree_.value[tree_.per_value(root)], V, values + static_cast<int64_t>(game) * V);
+    });
+  }
+
+  // Statistics of the root's actions. visits [B, A]. q [B, A]: values of the actions tried, for the root's player; 0 for
+  // the others.
+  void root_actions(float* visits, float* q) {
+    (void)active();
+    const int A = config_.actions;
+    each_game([&](int game) {
+      const size_t e = tree_.edge(tree_.at(game, kRoot));
+      const int64_t row = static_cast<int64_t>(game) * A;
       std::copy_n(&tree_.edge_visits[e], A, visits + row);
       std::copy_n(&tree_.q[e], A, q + row);
-      std::copy_n(&tree_.value[tree_.per_value(root)], V, values + static_cast<int64_t>(game) * V);
     });
   }
 
@@ -179,11 +189,11 @@ class Search {
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   }
 
-  // Asks for what the next step of a game will touch: the way that was walked, which the values go back up and the next
-  // walk begins with, the node at its end, and the place of the next one.
+  // Prefetches the memory that the next step of a game will touch: the last path, along which values are backed up and
+  // the next walk starts, the node at its end, and the place of the next node.
   void prefetch(int game, int step) const {
-    const int32_t* way = &ways_[static_cast<size_t>(game) * kWay];
-    for (int i = 0; i < kWay && way[i] != kNone; ++i) tree_.prefetch(tree_.at(game, way[i]));
+    const int32_t* path = &paths_[static_cast<size_t>(game) * kPath];
+    for (int i = 0; i < kPath && path[i] != kNone; ++i) tree_.prefetch(tree_.at(game, path[i]));
     tree_.prefetch(tree_.at(game, leaves_[static_cast<size_t>(game)]));
     tree_.prefetch(tree_.at(game, 1 + step * config_.leaves));
   }
@@ -219,15 +229,15 @@ class Search {
   }
 
   // ---- the three verbs -------------------------------------------------------------------------------------
-  // Returns the node to be evaluated: `fresh`, put in place, or a pending one that an earlier leaf of this step put
-  // there.
+  // Returns the node to be evaluated: `fresh`, added to the tree, or a pending one that an earlier leaf of this step has
+  // added.
   int32_t simulate(int game, int32_t fresh, int64_t& levels) {
     int32_t node = kRoot;
-    int32_t* way = &ways_[static_cast<size_t>(game) * kWay];
+    int32_t* path = &paths_[static_cast<size_t>(game) * kPath];
     for (int length = 0;; ++length) {
       const size_t n = tree_.at(game, node);
-      if (length < kWay) way[length] = node;
-      if (length + 1 < kWay) way[length + 1] = kNone;
+      if (length < kPath) path[length] = node;
+      if (length + 1 < kPath) path[length + 1] = kNone;
       ++levels;
       const int action = config_.algorithm == Algorithm::kPuct ? puct_.choose(tree_, n)
                          : node == kRoot                       ? gumbel_.choose_root(tree_, n, noise(game))
@@ -237,7 +247,7 @@ class Search {
       tree_.edge_visits[e] += 1;
       const int32_t next = tree_.child[e];
       if (next == kNone) {
-        put(game, node, action, fresh);
+        add_node(game, node, action, fresh);
         tree_.child[e] = fresh;
         ++tree_.node[tree_.at(game, fresh)].visits;
         return fresh;
@@ -251,7 +261,7 @@ class Search {
     }
   }
 
-  void put(int game, int32_t parent, int action, int32_t fresh) {
+  void add_node(int game, int32_t parent, int action, int32_t fresh) {
     const size_t up = tree_.at(game, parent), node = tree_.at(game, fresh);
     tree_.clear(node);
     tree_.node[node].parent = parent;
@@ -263,7 +273,7 @@ class Search {
     tree_.node[node].to_play = static_cast<uint8_t>(seat == config_.players ? 0 : seat);
   }
 
-  // The network's view of a node.
+  // Stores the network outputs of a node.
   void fill(int game, size_t node, const float* logits, const float* values) {
     const size_t e = tree_.edge(node);
     for (int a = 0; a < config_.actions; ++a) {
@@ -278,12 +288,12 @@ class Search {
     tree_.node[node].expanded = 1;
   }
 
-  // Numbers per player, given from the seat `from` on, put at the seats relative to the root's player.
+  // Stores one number per player, given from the seat `from` on, by seat relative to the root's player.
   void fill_players(int game, const char* what, const float* given, int from, float* out) const {
     const int V = config_.values();
     for (int k = 0; k < V; ++k) {
       if (!sound(given[k])) refuse(game, what, k, given[k]);
-      const int seat = config_.maxn && config_.mover_frame ? from + k : k;
+      const int seat = config_.maxn() && config_.mover_frame ? from + k : k;
       out[seat < V ? seat : seat - V] = given[k];
     }
   }
@@ -293,7 +303,7 @@ class Search {
     const int V = config_.values();
     float returns[kMaxActions];
     std::copy_n(&tree_.value[tree_.per_value(node)], V, returns);
-    ++tree_.node[node].evaluated;  // of a node that several leaves of a step met, the same value again
+    ++tree_.node[node].evaluated;  // where several leaves of a step met, the same value counts again
     while (tree_.node[node].parent != kNone) {
       const size_t up = tree_.at(game, tree_.node[node].parent);
       const float* reward = &tree_.reward[tree_.per_value(node)];
@@ -386,7 +396,7 @@ class Search {
     policy_target(root, score);
     const size_t e = tree_.edge(root);
     if (temperature == 0) {
-      // Of equally visited actions the one with the better value.
+      // Among equally visited actions, the one with the better value.
       float most = 0;
       for (uint64_t rest = tree_.node[root].legal; rest; rest &= rest - 1)
         most = std::max(most, score[__builtin_ctzll(rest)]);
@@ -399,7 +409,7 @@ class Search {
     return best_action(score, tree_.node[root].legal);
   }
 
-  // Neither infinite nor so large that sums of it would be.
+  // Whether a number is finite and so small that sums of such numbers are.
   static bool sound(float number) { return std::abs(number) <= 1e30f; }
 
   [[noreturn]] static void refuse(int game, const char* what, int index, float number) {
@@ -410,20 +420,20 @@ class Search {
                                                       : "too large"));
   }
 
-  const Config config_;
+  const Setup config_;
   Tree tree_;
   const Puct puct_;
   const Gumbel gumbel_;
   std::vector<float> noise_;     // [B, stride]
-  std::vector<int32_t> leaves_;  // [L, B] nodes of the step under way
-  std::vector<int32_t> ways_;    // [B, kWay] the last way walked, ended by kNone if it is shorter
+  std::vector<int32_t> leaves_;  // [L, B] nodes selected in the current step
+  std::vector<int32_t> paths_;   // [B, kPath] the last path walked, ended by kNone if it is shorter
   std::vector<uint64_t> keys_;   // [B]
   std::vector<uint64_t> phase_mask_;
   native::ThreadPool pool_;
   std::atomic<int64_t> levels_{0};
-  double seconds_ = 0;  // in the trees
+  double seconds_ = 0;  // spent in the trees
   int step_ = 0;
-  int active_ = 0;  // trees of the search under way
+  int active_ = 0;  // trees of the current search
   bool begun_ = false, selected_ = false;
 };
 

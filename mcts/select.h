@@ -1,5 +1,5 @@
 // Which action a simulation follows: PUCT (Schrittwieser et al. 2020, appendix B) and Gumbel (Danihelka et al. 2022).
-// Both read one node of a tree and nothing else.
+// Both read a single node of a tree.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kSmallestRange = 1e-8f;  // of values that are rescaled to 0..1
 inline constexpr int kMaxActions = 64;
 
-// The legal action with the highest score, the first of equals.
+// The legal action with the highest score; the first of several equal ones.
 inline int best_action(const float* score, uint64_t legal) {
   int best = __builtin_ctzll(legal);
   for (uint64_t rest = legal & (legal - 1); rest; rest &= rest - 1) {
@@ -25,8 +25,8 @@ inline int best_action(const float* score, uint64_t legal) {
   return best;
 }
 
-// Folds of `width` numbers, a multiple of 8, in eight running results that compilers keep in one register. The order
-// of additions is part of the result, so it must not depend on the compiler.
+// Reductions of `width` numbers, a multiple of 8, in eight running results that compilers keep in one register. The
+// order of additions is part of the result, so it must not depend on the compiler.
 inline constexpr int kLanes = 8;
 
 template <class Term>
@@ -79,7 +79,7 @@ inline float fast_exp(float x) {
   return p * power;
 }
 
-// Softmax over the legal actions; the others get 0. `out` may be `logit`. Both have `width` places.
+// Softmax over the legal actions; the others get 0. `out` may be `logit`. Both have `width` entries.
 inline void softmax(const float* logit, uint64_t legal, float* out, int width) {
   for (int a = 0; a < width; ++a) out[a] = legal >> a & 1 ? logit[a] : -kInfinity;
   const float highest = highest_of(out, width);
@@ -89,9 +89,9 @@ inline void softmax(const float* logit, uint64_t legal, float* out, int width) {
   for (int a = 0; a < width; ++a) out[a] *= scale;
 }
 
-// Which of the player's values a node is judged by.
-inline int judge(const Config& config, const Tree& tree, size_t node) {
-  return config.maxn ? tree.node[node].to_play : 0;
+// Index of the value that the player to move at a node maximises.
+inline int judge(const Setup& config, const Tree& tree, size_t node) {
+  return config.maxn() ? tree.node[node].to_play : 0;
 }
 
 // ---- PUCT ---------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ inline int judge(const Config& config, const Tree& tree, size_t node) {
 // Q is rescaled to 0..1 between the lowest and highest of the node's value and its children's.
 class Puct {
  public:
-  explicit Puct(const Config& config) : config_(config) {
+  explicit Puct(const Setup& config) : config_(config) {
     for (int n = 0; n <= config.nodes() + 1; ++n) {
       const double visits = n, base = config.pb_c_base;
       explore_.push_back(
@@ -119,7 +119,7 @@ class Puct {
     const float lowest = std::min(own, lowest_of(known, tree.stride));
     const float highest = std::max(own, highest_of(known, tree.stride));
     const float scale = 1.0f / std::max(highest - lowest, kSmallestRange);
-    const float unvisited = config_.neutral_unvisited ? (own - lowest) * scale : 0.0f;
+    const float unvisited = config_.unvisited == Unvisited::kNeutral ? (own - lowest) * scale : 0.0f;
     const float explore = explore_[static_cast<size_t>(tree.node[node].visits)];
     float score[kMaxActions];
     for (int a = 0; a < tree.stride; ++a) score[a] = evaluated[a] > 0 ? (q[a] - lowest) * scale : unvisited;
@@ -134,7 +134,7 @@ class Puct {
   }
 
  private:
-  const Config& config_;
+  const Setup& config_;
   std::vector<float> explore_;  // by the node's visits
 };
 
@@ -163,13 +163,13 @@ inline std::vector<int> considered_visits(int considered, int simulations) {
 
 class Gumbel {
  public:
-  explicit Gumbel(const Config& config) : config_(config) {
+  explicit Gumbel(const Setup& config) : config_(config) {
     for (int m = 0; m <= std::min(config.max_considered, config.actions); ++m) {
       table_.push_back(considered_visits(m, config.nodes() - 1));
     }
   }
 
-  // At the root, by sequential halving.
+  // The action to follow at the root, by sequential halving.
   int choose_root(const Tree& tree, size_t root, const float* gumbel) const {
     const size_t e = tree.edge(root);
     const float made = sum(tree.stride, [&](int a) { return tree.edge_visits[e + static_cast<size_t>(a)]; });
@@ -178,13 +178,13 @@ class Gumbel {
     return best_considered(tree, root, gumbel, static_cast<float>(sequence[static_cast<size_t>(made)]));
   }
 
-  // The action that the search recommends: the best of the most visited.
+  // The action that the search recommends: the best among the most visited.
   int recommend(const Tree& tree, size_t root, const float* gumbel) const {
     const float* visits = &tree.edge_visits[tree.edge(root)];
     return best_considered(tree, root, gumbel, *std::max_element(visits, visits + tree.actions));
   }
 
-  // Inside: visits follow the improved policy.
+  // The action to follow at an inner node: visits follow the improved policy.
   int choose(const Tree& tree, size_t node) const {
     const float* visits = &tree.edge_visits[tree.edge(node)];
     float policy[kMaxActions];
@@ -219,15 +219,15 @@ class Gumbel {
     return best_action(score, legal);
   }
 
-  // Values of all actions, the unvisited ones taken as the mixed value (appendix D), rescaled to 0..1 and weighted
-  // by how much has been searched. [stride]
+  // Values of all actions, [stride]: unvisited ones take the mixed value (appendix D); rescaled to 0..1 and weighted by
+  // how much has been searched.
   void completed_q(const Tree& tree, size_t node, float* out) const {
     const size_t e = tree.edge(node);
     const float* visits = &tree.edge_visits[e];
     const float* evaluated = &tree.edge_values[e];
     const float* prior = &tree.prior[e];
     const float* q = &tree.q[e];
-    float share[kMaxActions];  // prior of the actions evaluated
+    float share[kMaxActions];  // prior of the evaluated actions, 0 for the others
     for (int a = 0; a < tree.stride; ++a) {
       const float p = prior[a] > std::numeric_limits<float>::min() ? prior[a] : std::numeric_limits<float>::min();
       share[a] = evaluated[a] > 0 ? p : 0.0f;
@@ -246,7 +246,7 @@ class Gumbel {
     for (int a = tree.actions; a < tree.stride; ++a) out[a] = 0;
   }
 
-  const Config& config_;
+  const Setup& config_;
   std::vector<std::vector<int>> table_;  // [considered][simulation]
 };
 

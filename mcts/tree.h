@@ -1,7 +1,7 @@
 // B search trees in flat arrays, one arena for the life of a search.
 //
-// Node 0 of a tree is its root; the node that simulation step s adds as its l-th leaf is node 1 + s L + l, so that the
-// hidden state of a node lies where that step's network call puts it and nothing is ever moved.
+// Node 0 of a tree is its root. The l-th leaf of simulation step s is node 1 + s L + l, so that the network call of that
+// step writes the hidden states where they stay: nothing is ever moved.
 #pragma once
 
 #ifdef __linux__
@@ -20,12 +20,12 @@ inline constexpr int32_t kRoot = 0;
 inline constexpr int32_t kNone = -1;  // no child there yet
 inline constexpr size_t kPage = size_t{2} << 20;
 
-// What is known of a node besides its values and edges.
+// Statistics of a node, without its values and edges.
 struct Node {
   int32_t parent;     // kNone at the root
   int32_t action;     // taken at the parent to come here
-  int32_t visits;     // selections that came through or ended here, pending ones included
-  int32_t evaluated;  // values that came back
+  int32_t visits;     // selections that passed through or ended here, pending ones included
+  int32_t evaluated;  // values that have been backed up
   uint64_t legal;     // bit per action
   float raw_value;    // the network's, for the player to move
   uint8_t to_play;    // seat relative to the root's player
@@ -33,12 +33,12 @@ struct Node {
   uint8_t expanded;  // its network outputs have arrived
 };
 
-// Everything about a node lies together, because a walk meets nodes in no order and each is a new place in memory:
-// its values and rewards per player, then its edges, field by field. A field is a pointer to its first entry; the others
-// are found through `edge` and `per_value`.
+// All numbers of a node lie together, because a walk visits nodes in no order and each is a new place in memory: its
+// edges field by field, then its values and rewards per player. A field is a pointer to its first entry; the entries of
+// a node are found through `edge` and `per_value`.
 struct Tree {
   const int batch, nodes, actions, values;
-  const int stride;  // edges of a node, of which the last stride - A are padding
+  const int stride;  // edges of a node; the last stride - A are padding
   const int block;   // numbers of a node
 
   std::vector<Node> node;  // [B, N]
@@ -81,7 +81,7 @@ struct Tree {
   size_t edge(size_t n) const { return n * static_cast<size_t>(block); }
   size_t per_value(size_t n) const { return n * static_cast<size_t>(block); }
 
-  // A node without edges or visits; its outputs come with expansion.
+  // Resets a node to one without edges or visits; its network outputs come with its expansion.
   void clear(size_t n) {
     const size_t e = edge(n), width = static_cast<size_t>(stride);
     node[n] = Node{kNone, kNone, 0, 0, 0, 0, 0, 0, 0};
@@ -112,8 +112,8 @@ struct Tree {
   };
   using Numbers = std::unique_ptr<Number[], Free>;
 
-  // Zeros. On large pages, if there are many and the system can: a walk meets nodes in no order, and each may be on
-  // a page that has to be looked up.
+  // Allocates zeros, on large pages if there are many of them and the system offers such pages: a walk visits nodes in no
+  // order, and each one may be on a page that has to be looked up.
   static Numbers make(size_t count) {
     const size_t bytes = count * sizeof(Number);
     const std::align_val_t alignment{bytes >= kPage ? kPage : 64};

@@ -32,10 +32,10 @@ from omegaconf import OmegaConf
 import env
 from muzero.agents.agents import Agent, Bot, Policy, Random, Searcher, Simulator
 from muzero.config import ModelConfig, SearchConfig, require
-from muzero.model.native.slot_step import unsupported_reason
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
+from muzero.search.backend import resolve_backend
 
 KINDS: dict[str, tuple[str, ...]] = {
     "random": (),
@@ -178,13 +178,12 @@ def build(player: AgentSpec, game: str, players: int, *, batch: int, lanes: int 
     worth_it = search.simulations >= _WORTH_COMPILING
     bf16 = player.options.get("bf16", "on" if _in_bf16(search) else "off")
     require(bf16 in ("on", "off"), f"agent {player.text!r}, bf16", "on or off", bf16)
-    cannot = unsupported_reason(network_, bf16 == "on")
-    backend = player.options.get("backend", "native" if cannot is None else "compiled_dynamic" if worth_it else "eager")
-    known = ("native", "eager", "compiled", "compiled_dynamic")
-    require(backend in known, f"agent {player.text!r}, backend", f"one of {', '.join(known)}", backend)
-    if backend == "native" and cannot is not None:
-        raise ValueError(f"agent {player.text!r}, backend=native: {cannot}")
-    search = replace(search, backend=backend, bf16=bf16 == "on")
+    key, known = f"agent {player.text!r}, backend", ("native", "eager", "compiled", "compiled_dynamic")
+    backend = player.options.get("backend", known[0])
+    require(backend in known, key, f"one of {', '.join(known)}", backend)
+    search = replace(search, backend=player.options.get("backend", "auto"), bf16=bf16 == "on")
+    otherwise = "compiled_dynamic" if worth_it else "eager"
+    search = replace(search, backend=resolve_backend(network_, search, otherwise, key))
     return Searcher(network_, search, batch, name=player.text)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import env
 from muzero.config import SearchConfig, require
+from muzero.data.trajectory import pack_legal
 from muzero.model.network import Network
 from muzero.search.planner import Planner
 
@@ -126,9 +127,9 @@ class Searcher:
 
     def act(self, situation: Situation) -> NDArray[np.int64]:
         """See `Agent`."""
-        s, most = situation, self.planner.batch
+        s, legal, most = situation, pack_legal(situation.legal), self.planner.batch
         parts = [
-            self.planner.plan(s.obs[i : i + most], s.legal[i : i + most], s.phase[i : i + most], s.keys[i : i + most])
+            self.planner.plan(s.obs[i : i + most], legal[i : i + most], s.phase[i : i + most], s.keys[i : i + most])
             for i in range(0, len(s.obs), most)
         ]
         return np.concatenate([plan.actions for plan in parts])

@@ -21,11 +21,12 @@ import env
 from env.game_record import GameRecord
 from muzero.config import Config, require
 from muzero.data.seats import to_seats
-from muzero.data.trajectory import Episode, TrajectoryBuffer, pack_legal
+from muzero.data.trajectory import Episode, TrajectoryBuffer
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs.memory import give_back_memory, resident_megabytes
-from muzero.search.planner import Clock, Plan, Planner, how_to_run
+from muzero.search.backend import resolve_backend
+from muzero.search.planner import Clock, Plan, Planner
 from muzero.selfplay.opponents import BOT_VS_BOT, NEVER, PAST_SELF, SELF, OpponentMix
 
 
@@ -140,7 +141,7 @@ class SelfPlay:
         if key not in self._planners:
             network = self.past_self if past_self else self.network
             search = replace(self.config.search, simulations=simulations)
-            if past_self and how_to_run(network, search) != "native":
+            if past_self and resolve_backend(network, search) != "native":
                 search = replace(search, backend="eager")  # its games are few, and their number varies
             self._planners = {k: p for k, p in self._planners.items() if k[0] != past_self}
             self._planners[key] = Planner(network, search, self.tables.num_envs)
@@ -207,8 +208,7 @@ class SelfPlay:
             moves = tables.bot_actions([self.bots[bot]] * P, self.config.seed)
             actions = np.where(owner == bot, moves, actions)
         # The environment's arrays are overwritten by its step: what was seen is stored before, what came of it after.
-        legal = pack_legal(tables.legal)  # the only place where masks are packed
-        trajectory.write(obs=tables.obs, legal=legal, to_play=tables.to_play, phase=tables.phase)
+        trajectory.write(obs=tables.obs, legal=tables.legal_bits, to_play=tables.to_play, phase=tables.phase)
         tables.step(actions)
         trajectory.write(action=actions, rewards=tables.rewards, policy=policy, has_policy=owner == SELF, values=values)
         trajectory.advance()
@@ -224,7 +224,7 @@ class SelfPlay:
     def _plan(self, planner: Planner, rows: NDArray[np.int64], keys: NDArray[np.uint64], temperature: float) -> Plan:
         """Search at some tables."""
         t = self.tables
-        return planner.plan(t.obs[rows], t.legal[rows], t.phase[rows], keys[rows], temperature)
+        return planner.plan(t.obs[rows], t.legal_bits[rows], t.phase[rows], keys[rows], temperature)
 
     def _collect(self, over: NDArray[np.int64], result: PlayResult) -> None:
         """Add the games that have just ended to the result."""

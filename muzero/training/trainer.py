@@ -32,7 +32,6 @@ from muzero.config import Config, SearchConfig, cores, require, scheduled
 from muzero.data.augmentation import SlotPermutation
 from muzero.data.replay_buffer import ReplayBuffer
 from muzero.data.seats import to_seats
-from muzero.data.trajectory import unpack_legal
 from muzero.matches.bot_evaluation import evaluate_bots
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
@@ -40,7 +39,8 @@ from muzero.runs import checkpoint, metrics
 from muzero.runs.memory import give_back_memory, resident_megabytes
 from muzero.runs.processes import pick_device
 from muzero.runs.run_directory import EXIT_REQUEUE, Interruption, RunDirectory, RunLocked, config_hash, open_run
-from muzero.search.planner import Planner, how_to_run
+from muzero.search.backend import resolve_backend
+from muzero.search.planner import Planner
 from muzero.selfplay.opponents import Curriculum, OpponentMix, Pool
 from muzero.selfplay.runtime import make_runtime
 from muzero.selfplay.worker import PlayRequest, PlayResult
@@ -281,7 +281,7 @@ class Trainer:
             P = replay.num_players
             p = replay.sample_positions(min(_REANALYSED, count, len(replay)), self.rng)
             keys = self.rng.integers(0, 2**63, len(p.obs)).astype(np.uint64)
-            plan = self._reanalysers[P].plan(p.obs, unpack_legal(p.legal, replay.num_actions), p.phase, keys)
+            plan = self._reanalysers[P].plan(p.obs, p.legal, p.phase, keys)
             values = to_seats(plan.values, p.to_play, P, own_only=self.network.spec.private)
             replay.refresh(p.index, p.stamp, plan.policy, values)
             count -= len(p.obs)
@@ -499,7 +499,7 @@ def prepared(config: Config) -> Iterator[Trainer]:
     require(on_gpu or backend != "cuda_graphs", "search.backend", "not cuda_graphs where self-play has no GPU", backend)
     require(not on_gpu or backend != "native", "search.backend", "not native where self-play has a GPU", backend)
     if backend == "native":
-        how_to_run(Network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)
+        resolve_backend(Network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)
     with open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
         saved = bool(checkpoint.checkpoints(run.path))
         again = " from the start: nothing had been saved" if run.resumed and not saved else ""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mcts
-from tests.search_problems import Problem, ours
+from tests.mcts.worlds import Problem, ours
 
 mctx = pytest.importorskip("mctx", reason="install the extra: pip install -c constraints.txt -e '.[mctx]'")
 jax = pytest.importorskip("jax")

@@ -1,5 +1,5 @@
-// Random settings, masks, phases, network outputs and orders of calls for the tree search: nothing may crash, hang or
-// trip a sanitizer, what is wrong must be refused, and after every step the trees must add up.
+// Fuzz test of the tree search: random settings, masks, phases, network outputs and orders of calls. Nothing may crash,
+// hang or trip a sanitizer, wrong input must be refused, and the statistics of the trees must add up after every step.
 //
 //   fuzz_mcts [searches in thousands] [seed]      default 5: a few seconds under the sanitizers
 #include <cassert>
@@ -14,7 +14,7 @@
 namespace mcts {
 namespace {
 
-// How large a network's numbers may be.
+// Largest number that the search accepts from a network.
 constexpr float kHuge = 1e30f;
 
 struct Junk {
@@ -25,7 +25,7 @@ struct Junk {
   bool chance(int one_in) { return below(one_in) == 0; }
   float uniform(float low, float high) { return low + (high - low) * static_cast<float>(rng.uniform()); }
 
-  // What a network might say; `wild` is one in how many is not so sound.
+  // An output that a network might give; one in `wild` is unusually large or small.
   float number(int wild) {
     if (!chance(wild)) return uniform(-2, 2);
     const float kinds[] = {0.0f, 1e-30f, -1e9f, 1e20f, kHuge, -kHuge};
@@ -46,23 +46,23 @@ struct Tally {
           leaves_met = 0;
 };
 
-Config sound_config(Junk& junk) {
-  Config c;
-  c.threads = junk.chance(8) ? junk.between(2, 3) : 1;
-  c.batch = c.threads > 1 ? junk.between(30, 80) : junk.between(1, 6);
+Setup sound_setup(Junk& junk) {
+  Setup c;
+  c.tree_threads = junk.chance(8) ? junk.between(2, 3) : 1;
+  c.batch = c.tree_threads > 1 ? junk.between(30, 80) : junk.between(1, 6);
   c.actions = junk.chance(8) ? junk.between(1, 64) : junk.between(1, 9);
   c.players = junk.chance(20) ? 64 : junk.between(1, 4);
-  c.maxn = !junk.chance(4);
+  c.backup = junk.chance(4) ? Backup::kEgo : Backup::kMaxn;
   c.mover_frame = !junk.chance(3);
   c.simulations = junk.chance(20) ? junk.between(50, 200) : junk.between(0, 20);
   c.leaves = junk.chance(3) ? junk.between(2, 9) : 1;
   c.algorithm = junk.chance(2) ? Algorithm::kPuct : Algorithm::kGumbel;
-  c.discount = junk.chance(3) ? 1.0f : junk.uniform(0, 1);
+  c.discount = junk.chance(3) ? 1.0f : junk.uniform(0.001f, 1);
   c.pb_c_base = std::exp(junk.uniform(-10, 20));
   c.pb_c_init = junk.chance(5) ? 0.0f : std::exp(junk.uniform(-5, 5));
   c.dirichlet_alpha = std::exp(junk.uniform(-2, 4));
   c.dirichlet_fraction = junk.chance(2) ? 0.0f : junk.uniform(0, 1);
-  c.neutral_unvisited = junk.chance(2);
+  c.unvisited = junk.chance(2) ? Unvisited::kNeutral : Unvisited::kLowest;
   c.virtual_loss = junk.uniform(0, 1);
   c.max_considered = junk.between(1, 20);
   c.gumbel_scale = junk.chance(3) ? 0.0f : std::exp(junk.uniform(-3, 3));
@@ -81,8 +81,8 @@ Config sound_config(Junk& junk) {
   return c;
 }
 
-// Makes one setting wrong, or at least strange. Sizes stay small, for the memory's sake.
-void spoil(Config& c, Junk& junk) {
+// Makes one setting wrong, or at least unusual. Sizes stay small to save memory.
+void spoil(Setup& c, Junk& junk) {
   float* const numbers[] = {&c.discount,     &c.pb_c_base,    &c.pb_c_init,   &c.dirichlet_alpha, &c.dirichlet_fraction,
                             &c.virtual_loss, &c.gumbel_scale, &c.value_scale, &c.maxvisit_init};
   switch (junk.below(12)) {
@@ -102,7 +102,7 @@ void spoil(Config& c, Junk& junk) {
       c.leaves = junk.setting();
       break;
     case 5:
-      c.threads = junk.chance(2) ? junk.between(-1, 0) : 1025;
+      c.tree_threads = junk.chance(2) ? junk.between(-1, 0) : 1025;
       break;
     case 6:
       c.max_considered = junk.setting();
@@ -142,9 +142,9 @@ std::vector<int32_t> nodes_of(const Tree& t, int game) {
   return nodes;
 }
 
-// Everything that holds in a tree between two steps; `made` is how many simulations it has seen.
+// Checks everything that holds in a tree between two steps; `made` is its number of simulations.
 void check_tree(const Search& search, int game, int64_t made, bool noise_given) {
-  const Config& c = search.config();
+  const Setup& c = search.config();
   const Tree& t = search.tree();
   const auto V = static_cast<size_t>(t.values);
   const std::vector<int32_t> nodes = nodes_of(t, game);
@@ -153,7 +153,7 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given) 
   REQUIRE(t.node[t.at(game, kRoot)].visits == 1 + made);
   REQUIRE(t.node[t.at(game, kRoot)].parent == kNone);
   REQUIRE(t.node[t.at(game, kRoot)].to_play == 0);
-  double largest = 1;  // number in the tree: rounding is relative to it
+  double largest = 1;  // largest number in the tree: rounding errors are relative to it
   for (int32_t node : nodes) {
     const size_t n = t.at(game, node);
     largest = std::max(largest, std::abs(static_cast<double>(t.node[n].raw_value)));
@@ -165,7 +165,7 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given) 
   }
   int64_t ended = 0;
   for (int32_t node : nodes) {
-    const size_t n = t.at(game, node), e = t.edge(n), judged = c.maxn ? t.node[n].to_play : 0;
+    const size_t n = t.at(game, node), e = t.edge(n), judged = c.maxn() ? t.node[n].to_play : 0;
     const bool noisy = node == kRoot && noise_given;
     REQUIRE(t.node[n].expanded && t.node[n].evaluated == t.node[n].visits);
     REQUIRE(t.node[n].legal != 0 && (c.actions == 64 || t.node[n].legal >> c.actions == 0));
@@ -205,10 +205,10 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given) 
   REQUIRE(ended == 1 + made);
 }
 
-// One search object through many calls, some of them wrong. What is expected of each call is worked out beside it.
+// Drives one search object through many calls, some of them wrong, and keeps track of what each call must do.
 class Session {
  public:
-  Session(const Config& config, Junk& junk, Tally& tally)
+  Session(const Setup& config, Junk& junk, Tally& tally)
       : search_(config),
         c_(search_.config()),
         junk_(junk),
@@ -242,21 +242,22 @@ class Session {
   void begin() {
     const int A = c_.actions, V = c_.values(), count = junk_.between(1, c_.batch);
     std::vector<float> outputs(static_cast<size_t>(count) * static_cast<size_t>(A + V)), noise;
-    const std::unique_ptr<bool[]> legal(new bool[static_cast<size_t>(count) * static_cast<size_t>(A)]);
+    std::vector<uint64_t> legal(static_cast<size_t>(count));
     std::vector<int8_t> phase(static_cast<size_t>(count));
     std::vector<uint64_t> keys(static_cast<size_t>(count));
     bool refused_before = false, refused = false;
     const int wrong_game = junk_.chance(20) ? junk_.below(count) : -1;
     for (int game = 0; game < count; ++game) {
       const auto g = static_cast<size_t>(game);
-      bool* mask = &legal[g * static_cast<size_t>(A)];
-      for (int a = 0; a < A; ++a) mask[a] = junk_.chance(2);
-      mask[junk_.below(A)] = true;
+      const uint64_t known = A < 64 ? (uint64_t{1} << A) - 1 : ~uint64_t{0};
+      legal[g] = (junk_.rng.next() & known) | uint64_t{1} << junk_.below(A);
       phase[g] = static_cast<int8_t>(junk_.below(std::min(c_.phases, 128)));
       keys[g] = junk_.rng.next();
       if (game == wrong_game) {
-        if (junk_.chance(2)) {
-          std::fill_n(mask, A, false);
+        if (junk_.chance(3)) {
+          legal[g] = 0;
+        } else if (A < 64 && junk_.chance(2)) {
+          legal[g] |= uint64_t{1} << junk_.between(A, 63);
         } else {
           phase[g] = static_cast<int8_t>(c_.phases > 127 ? -1 : c_.phases);
         }
@@ -265,7 +266,7 @@ class Session {
       for (int i = 0; i < A + V; ++i) {
         const bool bad = junk_.chance(bad_);
         outputs[g * static_cast<size_t>(A + V) + static_cast<size_t>(i)] = bad ? junk_.unsound() : junk_.number(wild_);
-        refused = refused || (bad && (i >= A || mask[i]));
+        refused = refused || (bad && (i >= A || (legal[g] >> i & 1)));
       }
     }
     noise_given_ = junk_.chance(4);
@@ -275,14 +276,14 @@ class Session {
     }
     const bool before = noise_given_before_;
     try {
-      search_.begin(count, outputs.data(), legal.get(), phase.data(), keys.data(),
+      search_.begin(count, outputs.data(), legal.data(), phase.data(), keys.data(),
                     noise_given_ ? noise.data() : nullptr);
       REQUIRE(!refused && !refused_before);
     } catch (const std::invalid_argument&) {
       REQUIRE(refused || refused_before);
       ++tally_.refused_roots;
       noise_given_ = before;
-      if (!refused_before) begun_ = false;  // else the search under way is untouched
+      if (!refused_before) begun_ = false;  // otherwise the current search is untouched
       return;
     }
     noise_given_before_ = noise_given_;
@@ -354,7 +355,7 @@ class Session {
     const bool may_select = begun_ && !selected_ && step_ < c_.steps();
     try {
       if (!begun_ && junk_.chance(3)) {
-        search_.results(nullptr, nullptr, nullptr, nullptr);
+        junk_.chance(2) ? search_.targets(nullptr, nullptr) : search_.root_actions(nullptr, nullptr);
       } else if (!begun_ && junk_.chance(2)) {
         search_.choose(0, nullptr);
       } else if (!may_select && junk_.chance(2)) {
@@ -381,7 +382,8 @@ class Session {
     const auto n = static_cast<size_t>(active_), A = static_cast<size_t>(c_.actions);
     const auto V = static_cast<size_t>(c_.values());
     std::vector<float> policy(n * A), visits(n * A), values(n * V), q(n * A);
-    search_.results(policy.data(), visits.data(), values.data(), q.data());
+    search_.targets(policy.data(), values.data());
+    search_.root_actions(visits.data(), q.data());
     std::vector<int64_t> actions(n);
     const float kinds[] = {0.0f, 1.0f, 0.1f, 1e6f, -1.0f, std::numeric_limits<float>::quiet_NaN()};
     const float temperature = kinds[junk_.below(6)];
@@ -413,10 +415,10 @@ class Session {
   }
 
   Search search_;
-  const Config& c_;
+  const Setup& c_;
   Junk& junk_;
   Tally& tally_;
-  const int wild_, bad_;           // one in how many outputs is wild, or to be refused
+  const int wild_, bad_;           // one in so many outputs is unusual, or to be refused
   std::vector<int64_t> requests_;  // [4, L * B]
   bool begun_ = false, selected_ = false, noise_given_ = false, noise_given_before_ = false;
   int step_ = 0, active_ = 0;
@@ -426,11 +428,11 @@ void fuzz(int64_t searches, uint64_t seed) {
   Junk junk{{native::make_key({seed, 78}), 0}};
   Tally tally;
   while (tally.searches < searches) {
-    Config config = sound_config(junk);
+    Setup setup = sound_setup(junk);
     const bool spoilt = junk.chance(4);
-    if (spoilt) spoil(config, junk);
+    if (spoilt) spoil(setup, junk);
     try {
-      Session(config, junk, tally).run();
+      Session(setup, junk, tally).run();
     } catch (const std::invalid_argument&) {
       REQUIRE(spoilt);
       ++tally.refused_settings;

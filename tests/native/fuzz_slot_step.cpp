@@ -1,5 +1,5 @@
-// Random networks and questions for the native step of slots networks: nothing may trip a sanitizer, every kernel must
-// say nearly the same, a row must not depend on the others, and tables that do not fit must be refused.
+// Fuzz test of the native step of slots networks: random networks and requests. Nothing may trip a sanitizer, all kernels
+// must give nearly the same outputs, a row must not depend on the others, and arrays that do not fit must be refused.
 //
 //   fuzz_slot_step [networks] [seed]      default 60: a few seconds under the sanitizers
 #include <cmath>
@@ -21,7 +21,7 @@ struct Junk {
   float number() { return 2 * static_cast<float>(rng.uniform()) - 1; }
 };
 
-// A network's tables and weights, as Python would hand them over.
+// Sizes, indices and weights of a network, as Python hands them over.
 struct Parts {
   Sizes sizes;
   std::map<std::string, std::vector<int32_t>> indices;
@@ -69,61 +69,61 @@ Parts random_parts(Junk& junk) {
     for (int i = 0; i < count; ++i) parts.indices[name].push_back(junk.between(low, end - 1));
     parts.indices[name];
   };
-  fill("touched", A * K, 0, S);
-  fill("present", A * K, 0, 2);
-  fill("source", A * P * S, 0, S + K);
-  fill("blocks_of", A * s["touched_blocks"], -1, P * s["blocks"]);
-  fill("kind_of", A, 0, kAlign);
+  fill("dynamics.touched", A * K, 0, S);
+  fill("dynamics.present", A * K, 0, 2);
+  fill("dynamics.source", A * P * S, 0, S + K);
+  fill("trunk.blocks_of", A * s["touched_blocks"], -1, P * s["blocks"]);
+  fill("dynamics.kinds", A, 0, kAlign);
   const int places = s["scored"] * s["roles"];
-  for (const char* name : {"said", "both"}) {
-    std::vector<int32_t>& from = parts.indices[std::string(name) + "_from"];
+  for (const char* name : {"policy.said_by", "policy.together"}) {
+    std::vector<int32_t>& from = parts.indices[std::string(name) + "_start"];
     from.push_back(0);
     for (int a = 0; a < A; ++a) from.push_back(from.back() + (places ? junk.below(4) : 0));
-    fill(name, from.back() * (name[0] == 'b' ? 2 : 1), 0, places);
+    fill(name, from.back() * (std::string(name) == "policy.together" ? 2 : 1), 0, places);
   }
 
   const int D = s["slot_dim"], M = s["slot_hidden"], H = s["hidden"], C = s["shared"], N = s["bins"], E = K + C;
   const int V = P * s["player_dim"], R = C * D + s["global_dim"];
   const auto weigh = [&](const std::string& name, int inputs, int outputs, bool bias) {
     const float scale = 1 / std::sqrt(static_cast<float>(inputs));
-    for (int i = 0; i < inputs * outputs; ++i) parts.floats[name].push_back(scale * junk.number());
-    for (int i = 0; i < outputs && bias; ++i) parts.floats[name + "_bias"].push_back(junk.number());
-    parts.floats[name];
+    for (int i = 0; i < inputs * outputs; ++i) parts.floats[name + ".weight"].push_back(scale * junk.number());
+    for (int i = 0; i < outputs && bias; ++i) parts.floats[name + ".bias"].push_back(junk.number());
+    parts.floats[name + ".weight"];
   };
-  weigh("look", D, M, true);
-  weigh("block", (2 + C) * M, M, true);
-  weigh("slot_in", D, M, true);
-  weigh("compare", R, M, true);
-  weigh("pass_on", C * D, M, false);
-  weigh("enter", V + R + 4 * M, H, true);
-  weigh("hidden", H, H, true);
-  weigh("consequences", H, s["global_dim"] + M + V + P * N, true);
-  weigh("slot_out", M, D, true);
-  weigh("boards", P * ((s["pairs"] ? 2 : 1) * M + s["player_dim"]), H, true);
-  weigh("rest", R, H, false);
-  weigh("mix", H, H, true);
+  weigh("trunk.slot", D, M, true);
+  weigh("trunk.block", (2 + C) * M, M, true);
+  weigh("dynamics.slot_in", D, M, true);
+  weigh("dynamics.compare", R, M, true);
+  weigh("dynamics.pass_on", C * D, M, false);
+  weigh("dynamics.rest_in_and_gather", V + R + 4 * M, H, true);
+  weigh("dynamics.hidden", H, H, true);
+  weigh("dynamics.consequences", H, s["global_dim"] + M + V + P * N, true);
+  weigh("dynamics.slot_out", M, D, true);
+  weigh("trunk.boards", P * ((s["pairs"] ? 2 : 1) * M + s["player_dim"]), H, true);
+  weigh("trunk.rest", R, H, false);
+  weigh("trunk.mix", H, H, true);
   weigh("value", H, N * (s["egos"] > 1 ? 1 : P), true);
-  weigh("speak", H, kAlign + 2 * M, true);
-  weigh("policy_slot", D, M, true);
-  weigh("policy_block", M, M, false);
-  weigh("score", M, s["roles"], true);
-  weigh("in_role", D, s["roles"] * s["pair_dim"], true);
-  const std::pair<const char*, int> rows[] = {{"slot_norm_scale", D},
-                                              {"slot_norm_shift", D},
-                                              {"player_norm_scale", V / P},
-                                              {"player_norm_shift", V / P},
-                                              {"rest_norm_scale", R - C * D},
-                                              {"rest_norm_shift", R - C * D},
-                                              {"condition_scale", R},
-                                              {"condition_shift", R},
-                                              {"role", A * E * M},
-                                              {"role_factor", A * E * M},
-                                              {"moved", A * E * E},
-                                              {"kind", kAlign * H},
-                                              {"turn", P * H},
-                                              {"ego", s["egos"] * R},
-                                              {"pair_scale", s["pairs"] ? M : 0},
-                                              {"of_pairs", s["pair_dim"]},
+  weigh("policy.kind_and_context", H, kAlign + 2 * M, true);
+  weigh("policy.slot", D, M, true);
+  weigh("policy.block", M, M, false);
+  weigh("policy.score", M, s["roles"], true);
+  weigh("policy.in_role", D, s["roles"] * s["pair_dim"], true);
+  const std::pair<const char*, int> rows[] = {{"dynamics.slot_norm.weight", D},
+                                              {"dynamics.slot_norm.bias", D},
+                                              {"dynamics.player_norm.weight", V / P},
+                                              {"dynamics.player_norm.bias", V / P},
+                                              {"dynamics.rest_norm.weight", R - C * D},
+                                              {"dynamics.rest_norm.bias", R - C * D},
+                                              {"condition.norm.weight", R},
+                                              {"condition.norm.bias", R},
+                                              {"dynamics.role", A * E * M},
+                                              {"dynamics.role_factor", A * E * M},
+                                              {"dynamics.moved", A * E * E},
+                                              {"dynamics.kind", kAlign * H},
+                                              {"dynamics.turn", P * H},
+                                              {"condition.ego", s["egos"] * R},
+                                              {"trunk.pair_scale", s["pairs"] ? M : 0},
+                                              {"policy.of_pairs", s["pair_dim"]},
                                               {"support", N}};
   for (const auto& [name, size] : rows) {
     parts.floats[name];
@@ -132,14 +132,14 @@ Parts random_parts(Junk& junk) {
   return parts;
 }
 
-struct Questions {
+struct RequestRows {
   std::vector<float> latents;
   std::vector<int64_t> parent, action, shift, to_play;
 };
 
-// Latents of the new nodes and outputs, for the questions `from` to `end`.
-std::vector<float> answers(const SlotNetwork& network, Questions q, int from, int end, int batch, int nodes,
-                           bool only_root) {
+// Latents of the new nodes and outputs, for the requests `from` to `end`.
+std::vector<float> run_step(const SlotNetwork& network, RequestRows q, int from, int end, int batch, int nodes,
+                            bool only_root) {
   const Network& n = network.network();
   const int width = n.actions + 2 * (only_root ? 1 : n.players), count = end - from;
   std::vector<float> outputs(static_cast<size_t>(count * width));
@@ -172,7 +172,7 @@ void compare_kernels(const Parts& parts, Junk& junk) {
   SlotNetwork plain(kernel_base, parts.sizes, parts.index_tables());
   plain.load(parts.float_tables());
   const Network& n = plain.network();
-  Questions q;
+  RequestRows q;
   for (int i = 0; i < nodes * batch * n.latent_dim(); ++i) q.latents.push_back(2 * junk.number());
   for (int r = 0; r < count; ++r) {
     q.parent.push_back(junk.below(2 * batch));
@@ -180,11 +180,11 @@ void compare_kernels(const Parts& parts, Junk& junk) {
     q.shift.push_back(junk.below(n.players));
     q.to_play.push_back(junk.below(n.players));
   }
-  const std::vector<float> expected = answers(plain, q, 0, count, batch, nodes, only_root);
+  const std::vector<float> expected = run_step(plain, q, 0, count, batch, nodes, only_root);
   for (const Kernel* kernel : kernels()) {
     SlotNetwork network(*kernel, parts.sizes, parts.index_tables());
     network.load(parts.float_tables());
-    const std::vector<float> found = answers(network, q, 0, count, batch, nodes, only_root);
+    const std::vector<float> found = run_step(network, q, 0, count, batch, nodes, only_root);
     double off = 0, size = 0;
     for (size_t i = 0; i < found.size(); ++i) {
       REQUIRE(std::isfinite(found[i]));
@@ -194,22 +194,22 @@ void compare_kernels(const Parts& parts, Junk& junk) {
     }
     REQUIRE(off < (kernel->bf16 ? 0.05 : 1e-4) * size);
     const int from = junk.below(count), end = junk.between(from + 1, count);
-    const std::vector<float> some = answers(network, q, from, end, batch, nodes, only_root);
+    const std::vector<float> some = run_step(network, q, from, end, batch, nodes, only_root);
     const size_t row = found.size() / static_cast<size_t>(count);
     REQUIRE(std::equal(some.begin(), some.end(), found.begin() + static_cast<int64_t>(row) * from));
   }
   q.action[0] = n.actions;
   bool refused = false;
   try {
-    answers(plain, q, 0, count, batch, nodes, only_root);
+    run_step(plain, q, 0, count, batch, nodes, only_root);
   } catch (const std::out_of_range&) {
     refused = true;
   }
   REQUIRE(refused);
 }
 
-// One table at a time is missing, too short, or names what is not there.
-void spoil(Parts parts, Junk& junk) {
+// Makes one size or array wrong, which must be refused.
+void refuse_spoilt(Parts parts, Junk& junk) {
   const int way = junk.below(4);
   if (way == 0) {
     auto at = std::next(parts.sizes.begin(), junk.below(static_cast<int>(parts.sizes.size())));
@@ -218,9 +218,9 @@ void spoil(Parts parts, Junk& junk) {
     auto at = std::next(parts.indices.begin(), junk.below(static_cast<int>(parts.indices.size())));
     at->second.push_back(0);
   } else if (way == 2) {
-    parts.indices["source"][0] = 1 << 20;
+    parts.indices["dynamics.source"][0] = 1 << 20;
   } else {
-    auto& numbers = parts.floats["enter"];
+    auto& numbers = parts.floats["dynamics.rest_in_and_gather.weight"];
     numbers.pop_back();
   }
   bool refused = false;
@@ -238,7 +238,7 @@ void fuzz(int networks, uint64_t seed) {
   for (int i = 0; i < networks; ++i) {
     const Parts parts = random_parts(junk);
     compare_kernels(parts, junk);
-    spoil(parts, junk);
+    refuse_spoilt(parts, junk);
   }
   std::printf("%d networks by %zu kernels\n", networks, kernels().size());
 }

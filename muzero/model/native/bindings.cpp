@@ -1,4 +1,4 @@
-// The Python face of the native step of slots networks (module muzero.model.native._native).
+// Python bindings of the native step of slots networks (module muzero.model.native._native).
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -32,7 +32,7 @@ std::map<std::string, Table<T>> tables_of(const std::map<std::string, Input>& ar
 }  // namespace
 
 NB_MODULE(_native, m) {
-  nb::set_leak_warnings(false);  // what lives until the interpreter ends is no leak: workers keep their agents
+  nb::set_leak_warnings(false);  // workers keep their agents until the interpreter ends, which is no leak
   m.def("kernels", [] {
     std::vector<std::string> names;
     for (const Kernel* kernel : kernels()) names.emplace_back(kernel->name);

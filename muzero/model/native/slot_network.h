@@ -1,4 +1,4 @@
-// Holds the weights of a slots network as a kernel wants them, and checks what Python hands over.
+// The weights of a slots network, laid out for a kernel, and checks of everything that Python hands over.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace slot_step {
 
-// The kernels that this CPU can run, the best for single precision first, and last the one for bfloat16 if there is one.
+// The kernels that this CPU can run: the fastest for single precision first, the one for bfloat16, if any, last.
 inline std::vector<const Kernel*> kernels() {
   std::vector<const Kernel*> found;
 #if defined(BELIEF_AVX512)
@@ -39,7 +39,7 @@ inline const Kernel& kernel_named(const std::string& name) {
   throw std::invalid_argument("kernel: expected one of " + known + ", got '" + name + "'");
 }
 
-// Numbers of any shape, row by row.
+// An array of any shape, row by row.
 template <class T>
 struct Table {
   const T* data = nullptr;
@@ -52,7 +52,7 @@ using Indices = std::map<std::string, Table<int32_t>>;
 
 class SlotNetwork {
  public:
-  // sizes and indices name the fields of Network; weights come with `load`.
+  // Sizes and indices are named as the fields of Network; weights come with `load`.
   SlotNetwork(const Kernel& kernel, const Sizes& sizes, const Indices& indices) : kernel_(kernel), net_() {
     const auto size = [&](const char* name, int low, int multiple = 1) {
       const auto found = sizes.find(name);
@@ -85,60 +85,69 @@ class SlotNetwork {
     n.turns = size("turns", 0) != 0;
     n.pairs = size("pairs", 0) != 0;
     n.pair_dim = size("pair_dim", 0, kAlign);
-    if (n.players * n.blocks * n.block_size != n.slots) throw std::invalid_argument("slots: not those of the blocks");
+    if (n.players * n.blocks * n.block_size != n.slots)
+      throw std::invalid_argument("slots: expected players x blocks x block_size");
     if (n.egos != 1 && n.egos != n.players) throw std::invalid_argument("egos: expected 1 or one per player");
     if (n.scored > n.slots) throw std::invalid_argument("scored: expected at most as many as slots");
 
     const int A = n.actions, K = n.touches, R = n.scored * n.roles;
-    n.touched = keep(indices, "touched", A * K, 0, n.slots);
-    n.present = keep(indices, "present", A * K, 0, 2);
-    n.source = keep(indices, "source", A * n.players * n.slots, 0, n.slots + K);
-    n.blocks_of = keep(indices, "blocks_of", A * n.touched_blocks, -1, n.players * n.blocks);
-    n.kind_of = keep(indices, "kind_of", A, 0, n.kinds);
-    n.said_from = keep_starts(indices, "said_from");
-    n.said = keep(indices, "said", n.said_from[A], 0, R);
-    n.both_from = keep_starts(indices, "both_from");
-    n.both = keep(indices, "both", 2 * n.both_from[A], 0, R);
+    n.dynamics.touched = keep(indices, "dynamics.touched", A * K, 0, n.slots);
+    n.dynamics.present = keep(indices, "dynamics.present", A * K, 0, 2);
+    n.dynamics.source = keep(indices, "dynamics.source", A * n.players * n.slots, 0, n.slots + K);
+    n.dynamics.kinds = keep(indices, "dynamics.kinds", A, 0, n.kinds);
+    n.trunk.blocks_of = keep(indices, "trunk.blocks_of", A * n.touched_blocks, -1, n.players * n.blocks);
+    n.policy.said_by_start = keep_starts(indices, "policy.said_by_start");
+    n.policy.said_by = keep(indices, "policy.said_by", n.policy.said_by_start[A], 0, R);
+    n.policy.together_start = keep_starts(indices, "policy.together_start");
+    n.policy.together = keep(indices, "policy.together", 2 * n.policy.together_start[A], 0, R);
   }
 
   SlotNetwork(const SlotNetwork&) = delete;
   SlotNetwork& operator=(const SlotNetwork&) = delete;
 
-  // Takes the network's weights, or newer ones. A layer's are NAME [outputs, inputs] and, unless it has none, NAME_bias.
+  // Takes the network's weights, or newer ones. The weights of a layer are NAME.weight [outputs, inputs] and, unless it has
+  // no bias, NAME.bias.
   void load(const Floats& floats) {
     Network& n = net_;
     const int A = n.actions, E = n.entries(), M = n.slot_hidden, H = n.hidden, D = n.slot_dim, R = n.rest_dim();
     const int V = n.players * n.player_dim, C = n.shared, heads = n.egos > 1 ? 1 : n.players;
-    n.look = layer(floats, "look", D, M);
-    n.block = layer(floats, "block", (2 + C) * M, M);
-    n.slot_in = layer(floats, "slot_in", D, M);
-    n.compare = layer(floats, "compare", R, M);
-    if (C) n.pass_on = layer(floats, "pass_on", C * D, M);
-    n.enter = layer(floats, "enter", V + R + 4 * M, H);
-    n.hidden_layer = layer(floats, "hidden", H, H);
-    n.consequences = layer(floats, "consequences", H, n.global_dim + M + V + n.players * n.bins);
-    n.slot_out = layer(floats, "slot_out", M, D);
-    n.boards = layer(floats, "boards", n.players * n.pooled(), H);
-    n.rest = layer(floats, "rest", R, H);
-    n.mix = layer(floats, "mix", H, H);
-    n.value = layer(floats, "value", H, heads * n.bins);
-    n.speak = layer(floats, "speak", H, n.kinds + 2 * M);
-    n.policy_slot = layer(floats, "policy_slot", D, M);
-    n.policy_block = layer(floats, "policy_block", M, M);
-    n.score = layer(floats, "score", M, n.roles);
-    if (n.pair_dim) n.in_role = layer(floats, "in_role", D, n.roles * n.pair_dim);
-    n.slot_norm = norm(floats, "slot_norm", D);
-    if (n.player_dim) n.player_norm = norm(floats, "player_norm", n.player_dim);
-    n.rest_norm = norm(floats, "rest_norm", n.global_dim);
-    n.condition = norm(floats, "condition", R);
-    n.role = keep(floats, "role", A * E * M);
-    n.role_factor = keep(floats, "role_factor", A * E * M);
-    n.moved = keep(floats, "moved", A * E * E);
-    n.kind = keep(floats, "kind", n.kinds * H);
-    n.turn = keep(floats, "turn", n.players * H);
-    n.ego = keep(floats, "ego", n.egos * R);
-    n.pair_scale = keep(floats, "pair_scale", n.pairs ? M : 0);
-    n.of_pairs = keep(floats, "of_pairs", n.pair_dim);
+
+    Dynamics& dynamics = n.dynamics;
+    dynamics.slot_in = linear(floats, "dynamics.slot_in", D, M);
+    dynamics.compare = linear(floats, "dynamics.compare", R, M);
+    if (C) dynamics.pass_on = linear(floats, "dynamics.pass_on", C * D, M);
+    dynamics.rest_in_and_gather = linear(floats, "dynamics.rest_in_and_gather", V + R + 4 * M, H);
+    dynamics.hidden = linear(floats, "dynamics.hidden", H, H);
+    dynamics.consequences = linear(floats, "dynamics.consequences", H, n.global_dim + M + V + n.players * n.bins);
+    dynamics.slot_out = linear(floats, "dynamics.slot_out", M, D);
+    dynamics.slot_norm = layer_norm(floats, "dynamics.slot_norm", D);
+    if (n.player_dim) dynamics.player_norm = layer_norm(floats, "dynamics.player_norm", n.player_dim);
+    dynamics.rest_norm = layer_norm(floats, "dynamics.rest_norm", n.global_dim);
+    dynamics.role = keep(floats, "dynamics.role", A * E * M);
+    dynamics.role_factor = keep(floats, "dynamics.role_factor", A * E * M);
+    dynamics.moved = keep(floats, "dynamics.moved", A * E * E);
+    dynamics.kind = keep(floats, "dynamics.kind", n.kinds * H);
+    dynamics.turn = keep(floats, "dynamics.turn", n.players * H);
+
+    Trunk& trunk = n.trunk;
+    trunk.slot = linear(floats, "trunk.slot", D, M);
+    trunk.block = linear(floats, "trunk.block", (2 + C) * M, M);
+    trunk.boards = linear(floats, "trunk.boards", n.players * n.pooled(), H);
+    trunk.rest = linear(floats, "trunk.rest", R, H);
+    trunk.mix = linear(floats, "trunk.mix", H, H);
+    trunk.pair_scale = keep(floats, "trunk.pair_scale", n.pairs ? M : 0);
+
+    Policy& policy = n.policy;
+    policy.kind_and_context = linear(floats, "policy.kind_and_context", H, n.kinds + 2 * M);
+    policy.slot = linear(floats, "policy.slot", D, M);
+    policy.block = linear(floats, "policy.block", M, M);
+    policy.score = linear(floats, "policy.score", M, n.roles);
+    if (n.pair_dim) policy.in_role = linear(floats, "policy.in_role", D, n.roles * n.pair_dim);
+    policy.of_pairs = keep(floats, "policy.of_pairs", n.pair_dim);
+
+    n.value = linear(floats, "value", H, heads * n.bins);
+    n.condition = layer_norm(floats, "condition.norm", R);
+    n.ego = keep(floats, "condition.ego", n.egos * R);
     n.support = keep(floats, "support", n.bins);
     loaded_ = true;
   }
@@ -146,7 +155,7 @@ class SlotNetwork {
   const Network& network() const { return net_; }
   const Kernel& kernel() const { return kernel_; }
 
-  // Computes a job's rows. Several threads may do so at once.
+  // Computes the rows of a job. Several threads may call this at once.
   void run(const Job& job) const {
     if (!loaded_) throw std::logic_error("load weights first");
     for (int64_t r = 0; r < job.count; ++r) {
@@ -195,7 +204,7 @@ class SlotNetwork {
     return kept.data();
   }
 
-  // Where each action's part of a list starts, and the last one's ends.
+  // Positions where each action's part of a list starts, and where the last one ends.
   const int32_t* keep_starts(const Indices& tables, const std::string& name) {
     const int32_t* starts = keep(tables, name, net_.actions + 1, 0, 1 << 24);
     for (int a = 0; a < net_.actions; ++a) {
@@ -212,13 +221,13 @@ class SlotNetwork {
     return kept.data();
   }
 
-  Norm norm(const Floats& floats, const std::string& name, int size) {
-    return {keep(floats, name + "_scale", size), keep(floats, name + "_shift", size)};
+  LayerNorm layer_norm(const Floats& floats, const std::string& name, int size) {
+    return {keep(floats, name + ".weight", size), keep(floats, name + ".bias", size)};
   }
 
-  // [outputs, inputs] as torch has it -> packed, outputs padded with zeros.
-  Matrix layer(const Floats& floats, const std::string& name, int inputs, int outputs) {
-    const float* w = entry(floats, name, int64_t{inputs} * outputs).data;
+  // [outputs, inputs] as torch lays them out -> packed, outputs padded with zeros.
+  Linear linear(const Floats& floats, const std::string& name, int inputs, int outputs) {
+    const float* w = entry(floats, name + ".weight", int64_t{inputs} * outputs).data;
     const int padded = (outputs + kAlign - 1) / kAlign * kAlign, width = kernel_.width, pair = kernel_.bf16 ? 2 : 1;
     const auto count = static_cast<size_t>(inputs) * static_cast<size_t>(padded);
     std::vector<char>& packed = packed_[name];
@@ -242,20 +251,20 @@ class SlotNetwork {
       }
       first += vectors * width;
     }
-    std::vector<float>& bias = floats_[name + "_bias"];
+    std::vector<float>& bias = floats_[name + ".bias"];
     bias.assign(static_cast<size_t>(padded), 0.0f);
-    if (floats.count(name + "_bias")) {
-      std::memcpy(bias.data(), entry(floats, name + "_bias", outputs).data,
+    if (floats.count(name + ".bias")) {
+      std::memcpy(bias.data(), entry(floats, name + ".bias", outputs).data,
                   sizeof(float) * static_cast<size_t>(outputs));
     }
     return {packed.data(), bias.data(), inputs, padded};
   }
 
-  // To bfloat16, to the nearest, ties to even.
+  // Rounds to the nearest bfloat16, ties to even.
   static uint16_t rounded(float x) {
     uint32_t bits;
     std::memcpy(&bits, &x, 4);
-    if (x != x) return 0x7fff;  // not a number, and stays so
+    if (x != x) return 0x7fff;  // what is not a number stays so
     return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   }
 

@@ -1,7 +1,8 @@
-// Vectors of whatever the compiler is told that the CPU has, functions of them, and matrix products. Included by one
-// source file per kind of CPU, so no code may be shared between them, lest the linker choose what another CPU cannot run:
-// everything is in an unnamed namespace or always inlined, and no headers of the standard library are used. A file that
-// defines BELIEF_BF16 gets products of bfloat16 numbers.
+// Vectors as wide as the target CPU has them, functions of vectors, and matrix products.
+//
+// This header is included by one source file per kind of CPU. These files must not share code, because the linker could
+// keep a version that another CPU cannot run: everything is in an unnamed namespace or always inlined, and headers of the
+// standard library are not used. A file that defines BELIEF_BF16 gets products of bfloat16 numbers.
 #pragma once
 
 #if defined(__AVX2__)
@@ -23,7 +24,7 @@ constexpr int kWidth = 4, kPanel = 4;
 
 #if defined(BELIEF_BF16)
 constexpr bool kBf16 = true;
-using Act = uint16_t;  // what products read
+using Act = uint16_t;  // inputs of products
 #else
 constexpr bool kBf16 = false;
 using Act = float;
@@ -37,13 +38,13 @@ BELIEF_INLINE Vec load(const float* p) { return *reinterpret_cast<const Loose*>(
 BELIEF_INLINE void store(float* p, Vec x) { *reinterpret_cast<Loose*>(p) = x; }
 BELIEF_INLINE Vec all(float x) { return x - Vec{}; }
 
-// Neither hides what is not a number: a search must notice it.
+// Both keep what is not a number, so that the search notices it.
 BELIEF_INLINE Vec relu(Vec x) { return x < 0 ? Vec{} : x; }
 BELIEF_INLINE Vec larger(Vec x, Vec y) { return x < y ? y : x; }
 
 typedef float Four __attribute__((vector_size(16)));
 
-// Folds a vector by halves: join(x, y) takes vectors of any length.
+// Reduces a vector to four numbers by halves: join(x, y) combines two vectors of four.
 template <class Join>
 BELIEF_INLINE Four folded(Vec x, Join join) {
   Four quarters[kWidth / 4];
@@ -159,7 +160,7 @@ BELIEF_INLINE void tile(const Act* x, int64_t x_step, const Act* w, int inputs, 
   }
 }
 
-// The last rows, fewer than R.
+// The last rows, fewer than R of them.
 template <int R, int C>
 void last_rows(int rows, const Act* x, int64_t x_step, const Act* w, int inputs, const float* start, int64_t start_step,
                float* y, int64_t y_step) {
@@ -172,7 +173,7 @@ void last_rows(int rows, const Act* x, int64_t x_step, const Act* w, int inputs,
 template <int C>
 void panel(const Act* x, int64_t x_step, int rows, const Act* w, int inputs, const float* start, int64_t start_step,
            float* y, int64_t y_step) {
-  constexpr int kRegisters = kWidth == 8 ? 12 : 24;  // that hold sums
+  constexpr int kRegisters = kWidth == 8 ? 12 : 24;  // registers that hold sums
   constexpr int R = kRegisters / C < 12 ? kRegisters / C : 12;
   int r = 0;
   for (; r + R <= rows; r += R) {
@@ -184,8 +185,8 @@ void panel(const Act* x, int64_t x_step, int rows, const Act* w, int inputs, con
   }
 }
 
-// y = x W + start, or + bias if there is no start.
-void product(const Matrix& m, const Act* x, int64_t x_step, int rows, float* y, int64_t y_step,
+// y = x W + start; the bias is used if there is no start.
+void product(const Linear& m, const Act* x, int64_t x_step, int rows, float* y, int64_t y_step,
              const float* start = nullptr, int64_t start_step = 0) {
   if (!start) start = m.bias;
   const Act* w = static_cast<const Act*>(m.weights);

@@ -1,6 +1,6 @@
-"""Writes tests/data/mctx_golden.json: what mctx finds on some problems, for tests that run without it.
+"""Write mctx_golden.json: the results of mctx on some problems, for tests that run without it.
 
-python -m tests.make_mctx_golden        needs the extra `mctx`
+python -m tests.mcts.make_mctx_golden        needs the extra `mctx`
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from tests.mcts.test_mctx import theirs, with_their_gumbel
-from tests.search_problems import Problem, ours
+from tests.mcts.worlds import Problem, ours
 
-PATH = Path(__file__).parent / "data" / "mctx_golden.json"
+PATH = Path(__file__).parent / "mctx_golden.json"
 GAMES = 16
 
 
 def golden(algorithm: str, actions: int, simulations: int, discount: float) -> dict[str, Any]:
-    """One setting: its parameters, and mctx's noise, visits, actions and root values in 16 games."""
+    """Parameters of one setting, and the noise, visits, actions and root values of mctx in 16 games."""
     seed = 1000 * actions + simulations
     problem = with_their_gumbel(Problem(seed, GAMES, actions))
     problem.gumbel = problem.gumbel.round(6)
@@ -48,7 +48,6 @@ def golden(algorithm: str, actions: int, simulations: int, discount: float) -> d
 def main() -> None:
     settings = itertools.product(("puct", "gumbel"), (2, 5, 12), (1, 7, 40), (1.0, 0.9))
     lines = [json.dumps(golden(*setting), separators=(",", ":")) for setting in settings]
-    PATH.parent.mkdir(exist_ok=True)
     PATH.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 

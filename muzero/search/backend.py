@@ -1,0 +1,90 @@
+"""Choice of the code that computes the network's recurrent step during a search.
+
+The native step (muzero/model/native, C++) is known here and nowhere else outside its folder. To remove it, delete that
+folder, its import below, with `NATIVE_STEP = None`, and its block in CMakeLists.txt: "auto" then means "compiled".
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcts import Requests
+from muzero.config import SearchConfig
+from muzero.model.native.slot_step import SlotStep
+from muzero.model.network import Network
+
+
+class NativeStep(Protocol):
+    """`Network.recurrent` for the rows of a search, computed without torch.
+
+    Args:
+      network: a network for which `unsupported_reason` is None.
+      bf16: multiply in bfloat16.
+    """
+
+    def __init__(self, network: Network, *, bf16: bool = False) -> None: ...
+
+    @staticmethod
+    def unsupported_reason(network: Network, bf16: bool = False) -> str | None:
+        """Reason why this step cannot run a network, as "expected ..., got ...", or None if it can."""
+        ...
+
+    def refresh(self) -> None:
+        """Take over the weights that have changed since the last call."""
+        ...
+
+    def advance(
+        self,
+        latents: NDArray[np.float32],
+        requests: Requests,
+        first: int,
+        games: int,
+        backup: str,
+        outputs: NDArray[np.float32],
+    ) -> None:
+        """Compute the latents and outputs of new nodes.
+
+        Args:
+          latents: [nodes, B, L]; the rows of the new nodes are written.
+          requests: N rows.
+          first: node that the first `games` rows become; the next `games` rows become the next node, and so on.
+          games: number of games searched.
+          backup: "maxn" or "ego".
+          outputs: [N, A + 2 V], written: policy logits, values, rewards.
+        """
+        ...
+
+
+NATIVE_STEP: type[NativeStep] | None = SlotStep
+
+
+def resolve_backend(
+    network: Network, config: SearchConfig, otherwise: str = "compiled", key: str = "search.backend"
+) -> str:
+    """Backend that a search with this network uses: the configured one, with "auto" resolved.
+
+    Args:
+      network: on the device that it runs on.
+      config: settings of the search.
+      otherwise: backend that "auto" stands for where the native step cannot run the network.
+      key: name of the setting in the error that refuses "native" where it cannot run the network.
+    """
+    if config.backend not in ("auto", "native"):
+        return config.backend
+    reason = "expected a build with the native step, got none"
+    if NATIVE_STEP is not None:
+        reason = NATIVE_STEP.unsupported_reason(network, config.bf16) or ""
+    if config.backend == "native" and reason:
+        raise ValueError(f"{key}=native: {reason}")
+    return otherwise if reason else "native"
+
+
+def make_native_step(network: Network, config: SearchConfig) -> NativeStep | None:
+    """The native step if the resolved backend is "native", otherwise None."""
+    if config.backend != "native":
+        return None
+    assert NATIVE_STEP is not None, "resolve_backend has refused this"
+    return NATIVE_STEP(network, bf16=config.bf16)
