@@ -16,7 +16,7 @@ from muzero.data.augmentation import SlotPermutation
 from muzero.model.network import Network, load_model_config
 from muzero.model.spec import GameSpec
 from tests.oracle.skyjo import Skyjo
-from tests.training.test_learner import P, a_batch
+from tests.training.batches import P, a_batch
 
 RULES: list[dict[str, Any]] = [{}, {"clearing": "voluntary"}, {"setup": "chosen"}]
 
