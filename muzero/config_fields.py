@@ -1,6 +1,7 @@
-"""How a setting is declared: default, range and meaning in one place, and the check that compares values with ranges.
+"""Declaration of settings: default, range and meaning in one place, and the check that compares values with ranges.
 
-lr: float = number(1e-3, above=0, meaning="learning rate of AdamW")
+A field of a dataclass such as `lr: float = number(1e-3, above=0, meaning="learning rate of AdamW")` is a setting, and
+a dataclass that inherits from `Section` is a group of settings.
 """
 
 from __future__ import annotations

@@ -167,20 +167,20 @@ class Trainer:
         """Ask self-play for the games of one iteration, with the newest weights and opponents."""
         c, state = self.config, self.state
         member = state.pool.draw(state.rng)
-        rival = None
+        past_self = None
         if member is not None:
             kept = checkpoint.load_weights(self.run.path / checkpoint.CHECKPOINTS / f"{member:06d}")
-            rival = kept.ema or kept.weights
+            past_self = kept.ema or kept.weights
         request = PlayRequest(
             version=state.iteration,
             episodes=c.selfplay.games_per_iteration,
             moves=c.selfplay.steps_per_iteration,
             simulations=state.simulations(),
             temperature=float(scheduled(c.selfplay.temperature, state.iteration, 1.0)),
-            mixture=self._opponents(rival is not None),
+            mixture=self._opponents(past_self is not None),
             replays=c.logging.replays,
         )
-        self.runtime.request(request, state.learner.playing_weights(), rival)
+        self.runtime.request(request, state.learner.playing_weights(), past_self)
 
     def _opponents(self, past_self: bool) -> OpponentMix:
         """Shares of the opponents, with or without a past version of the network."""
