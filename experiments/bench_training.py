@@ -1,21 +1,21 @@
-"""How fast training is, stage by stage, beside the bare network and the bare search.
+"""Speed of training, stage by stage, compared with the network alone and the search alone.
 
-    python experiments/bench_training.py [--json FILE] [--quick] [--seconds S]
+    python -m experiments.bench_training [--json FILE] [--quick] [--seconds S]
 
-Of the CPU preset: iterations as the trainer makes them, and games per second (`cpu_games_per_s`). Of the paper preset:
-two iterations of a few games, then self-play and learning at their full size, projected to a whole iteration
-(`paper_iteration_s`): all its episodes, as long as those of the curriculum's bots, and all its steps.
+CPU preset: iterations as the trainer makes them, and games per second (`cpu_games_per_s`). Paper preset: two iterations
+of a few games, then self-play and learning at full size, projected to a whole iteration (`paper_iteration_s`): all its
+episodes, as long as those of the curriculum's bots, and all its steps.
 
-Each figure has its yardstick, measured in turn with it:
+Each figure has a yardstick that is measured in turn with it:
 
-    learner_efficiency   steps of `Trainer._learn` (replay, transfer, step, priorities) beside forward and backward of
-                         the same network and loss on one batch; the lower of the two presets';
-                         `target_share`: part of the latter that encodes what came next, for targets
-    selfplay_efficiency  decisions of `SelfPlay.play` beside searches of bench_search's situations at the same settings
-                         (CPU preset, all seats the current network's);
-                         `selfplay_to_plan`: beside `Planner.plan`, asked the same again
-    ray_scaling_1_to_2   two Ray actors beside one, as many tables each (CPU preset); in decisions per second, since
-                         tables that began together end their games in waves
+    learner_efficiency   steps of `Trainer.learn` (replay buffer, transfer, step, priorities) compared with forward and
+                         backward passes of the same network and losses on one batch; the lower of the two presets';
+                         `target_share`: part of these passes that encodes the next positions, for targets
+    selfplay_efficiency  decisions of `SelfPlay.play` compared with searches of bench_search's situations at the same
+                         settings (CPU preset, the current network on all seats);
+                         `selfplay_to_plan`: compared with the same calls of `Planner.plan` once more
+    ray_scaling_1_to_2   two Ray actors compared with one, as many tables each (CPU preset); in decisions per second,
+                         because tables that began together end their games in waves
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ from muzero.runs.run_directory import RunDirectory, open_run
 from muzero.selfplay.opponents import Curriculum, OpponentMix
 from muzero.selfplay.ray_runtime import RayRuntime
 from muzero.selfplay.worker import PlayRequest, PlayResult, SelfPlay
-from muzero.training.learner import LOSSES, _compiled_losses, window_losses
-from muzero.training.trainer import CHANGEABLE, Trainer, read_config
+from muzero.training.command import CHANGEABLE, read_config
+from muzero.training.losses import LOSSES, compiled_losses, window_losses
+from muzero.training.trainer import Trainer
 
 Figures = dict[str, Any]
 
@@ -75,38 +76,38 @@ REDUCED += ("replay.megabytes=256", "replay.warm_up=1")
 
 
 def preset(name: str, *overrides: str) -> Config:
-    """The belief variant of a preset, as `python -m muzero.train` composes it, without evaluation."""
+    """Configuration of a preset's belief variant, as `python -m muzero.train` composes it, without evaluation."""
     with initialize_config_module("conf", version_base="1.3"):
         chosen = [f"preset={name}", "+variant=belief", "evaluation.every=0", "logging.display=none", *overrides]
         return read_config(compose("config", chosen))
 
 
 class Watched(Trainer):
-    """A trainer that keeps what was played."""
+    """Trainer that keeps the results of self-play."""
 
     def __init__(self, config: Config, run: RunDirectory) -> None:
         super().__init__(config, run)
         self.played: list[PlayResult] = []
 
-    def _take_in(self, played: list[PlayResult]) -> None:
-        super()._take_in(played)
+    def store(self, played: list[PlayResult]) -> None:
+        """See `Trainer`."""
+        super().store(played)
         self.played += played
 
 
 @contextmanager
 def training(config: Config) -> Iterator[Watched]:
-    """A trainer in a directory of its own."""
+    """Trainer in a temporary run directory."""
     with tempfile.TemporaryDirectory() as place, open_run(place, asdict(config), CHANGEABLE) as run:
         trainer = Watched(config, run)
         try:
             yield trainer
         finally:
-            trainer.metrics.close()
-            trainer.runtime.close()
+            trainer.close()
 
 
 def clock(work: Callable[[], Any]) -> float:
-    """Seconds of a call, with what it has left to a GPU."""
+    """Seconds of a call, the work that it left to a GPU included."""
     started = time.perf_counter()
     work()
     if torch.cuda.is_available():
@@ -117,8 +118,13 @@ def clock(work: Callable[[], Any]) -> float:
 def in_turn(
     pair: Callable[[], tuple[float, float]], at_least: float, at_least_times: int = 3
 ) -> tuple[float, float, float]:
-    """Medians of what a thing and its yardstick cost when they take turns, so many times or for so many seconds, and of
-    the yardstick's share."""
+    """Medians of the seconds of a thing, of the seconds of its yardstick, and of their ratio (yardstick / thing).
+
+    Args:
+      pair: measures both once, and returns their seconds.
+      at_least: seconds to go on for.
+      at_least_times: pairs to measure, if that takes longer.
+    """
     pair()  # warm up
     series, started = [], time.perf_counter()
     while len(series) < at_least_times or time.perf_counter() - started < at_least:
@@ -133,17 +139,17 @@ def in_turn(
 def iterations(trainer: Watched, at_least: float) -> Figures:
     """Seconds per iteration by stage, once learning has begun, and speeds."""
     if trainer.asynchronous:
-        trainer._request()
-    while not trainer.learner.steps:
-        trainer._iterate()
+        trainer.request()
+    while not trainer.state.learner.steps:
+        trainer.iterate()
     rows: list[dict[str, Any]] = []
     before = len(trainer.played)
     started = time.perf_counter()
     while len(rows) < 2 or time.perf_counter() - started < at_least:
-        rows.append(trainer._iterate()[1])
+        rows.append(trainer.iterate()[1])
     elapsed, played = time.perf_counter() - started, trainer.played[before:]
     if trainer.asynchronous:
-        trainer.runtime.gather()  # what is still being played would disturb what is measured next
+        trainer.runtime.gather()  # games under way would disturb the next measurement
     stages = {name: statistics.mean(row["seconds"][name] for row in rows) for name in rows[0]["seconds"]}
     parts = {
         name: statistics.mean(row["selfplay"][name] for row in rows) for name in ("seconds", "env", "tree", "network")
@@ -161,7 +167,7 @@ def iterations(trainer: Watched, at_least: float) -> Figures:
 
 
 def fill(replay: ReplayBuffer, episodes: Sequence[Episode]) -> None:
-    """Adds games until old ones have to leave."""
+    """Add games to a replay buffer until old ones have to leave."""
     before, added = replay.episodes, 0
     while replay.episodes == before + added:
         replay.add(episodes[added % len(episodes)])
@@ -169,31 +175,30 @@ def fill(replay: ReplayBuffer, episodes: Sequence[Episode]) -> None:
 
 
 def learning(trainer: Watched, at_least: float) -> Figures:
-    """Steps per second from a full replay, beside the bare network's, and the replay's part of a step."""
-    config, learner, steps = trainer.config, trainer.learner, trainer.config.train.steps
-    replay = trainer.replays[config.game.players]
+    """Steps per second from a full replay buffer and of the network alone, and the buffer's part of a step."""
+    config, learner, steps = trainer.config, trainer.state.learner, trainer.config.train.steps
+    replay, rng = trainer.state.replays[config.game.players], trainer.state.rng
     fill(replay, [episode for part in trainer.played for episode in part.episodes])
     torch.set_num_threads(trainer.threads)
-    batch = replay.sample(config.learner.batch, trainer.rng)
-    loaded = learner.load(batch)
+    tensors = learner.to_device(replay.sample(config.learner.batch, rng))
     names = learner.weights(0)
     weight = torch.tensor([names[name] for name in LOSSES], device=learner.device)
-    losses_of = _compiled_losses() if config.learner.compile else window_losses
+    losses_of = compiled_losses() if config.learner.compile else window_losses
 
-    def bare(ahead: float = config.learner.one_step_share, skipped: Sequence[str] = learner._skipped) -> None:
+    def bare(share: float = config.learner.one_step_share, skipped: Sequence[str] = learner.skipped) -> None:
         for _ in range(steps):
             with torch.autocast(learner.device.type, torch.bfloat16, enabled=config.learner.bf16):
-                losses, _ = losses_of(trainer.network, loaded, ahead, learner.discount, skipped)
+                losses, _ = losses_of(learner.network, tensors, share, learner.discount, skipped)
             learner.optimizer.zero_grad(set_to_none=True)
             (losses.mean(1) * weight).sum().backward()
 
     def drawing() -> None:
-        drawn = replay.sample(config.learner.batch, trainer.rng)
+        drawn = replay.sample(config.learner.batch, rng)
         replay.update(drawn.index, drawn.stamp, np.ones(config.learner.batch, np.float32))
 
-    whole, alone, efficiency = in_turn(lambda: (clock(trainer._learn), clock(bare)), at_least)
-    # The same without the encoder's pass over what came next, from which some targets are made.
-    targets = ("consistency", *learner._skipped)
+    whole, alone, efficiency = in_turn(lambda: (clock(trainer.learn), clock(bare)), at_least)
+    # Without the encoder's pass over the next positions, from which some targets are made.
+    targets = ("consistency", *learner.skipped)
     _, _, given = in_turn(lambda: (clock(bare), clock(lambda: bare(0.0, targets))), at_least / 2)
     return {
         "learner_steps_per_s": steps / whole,
@@ -205,8 +210,8 @@ def learning(trainer: Watched, at_least: float) -> Figures:
     }
 
 
-def first_orders(config: Config, mixture: OpponentMix, **changed: Any) -> PlayRequest:
-    """What the trainer asks for at the start, of these opponents."""
+def first_request(config: Config, mixture: OpponentMix, **changed: Any) -> PlayRequest:
+    """Request that the trainer makes at the start, with these opponents."""
     c = config.selfplay
     return replace(
         PlayRequest(
@@ -222,7 +227,7 @@ def first_orders(config: Config, mixture: OpponentMix, **changed: Any) -> PlayRe
 
 
 def selfplay_threads(config: Config) -> int:
-    """Of torch in self-play, as the runtimes set them."""
+    """Threads of torch in self-play, as the runtimes set them."""
     threads = config.runtime.threads or os.cpu_count() or 1
     if config.search.lanes > 1:
         return 1
@@ -230,11 +235,11 @@ def selfplay_threads(config: Config) -> int:
 
 
 def playing(config: Config, at_least: float) -> Figures:
-    """Decisions per second of self-play, beside the same searches alone."""
+    """Decisions per second of self-play, and of the same searches alone."""
     torch.set_num_threads(selfplay_threads(config))
     worker = SelfPlay(config)
-    orders = first_orders(config, OpponentMix(0.0, ()))
-    planner = worker.planner(orders.simulations)
+    request = first_request(config, OpponentMix(0.0, ()))
+    planner = worker.planner(request.simulations)
     asked: list[tuple[Any, ...]] = []
     plan = planner.plan
 
@@ -245,9 +250,9 @@ def playing(config: Config, at_least: float) -> Figures:
     planner.plan = noting  # type: ignore[method-assign]
 
     def once() -> tuple[float, float]:
-        """Seconds per decision."""
+        """Seconds per decision of self-play, and of its searches alone."""
         asked.clear()
-        played = worker.play(orders)
+        played = worker.play(request)
         alone = clock(lambda: [plan(*arguments) for arguments in asked])
         assert played.decisions == sum(len(arguments[0]) for arguments in asked) == played.table_steps
         return played.seconds / played.decisions, alone / played.decisions
@@ -255,16 +260,16 @@ def playing(config: Config, at_least: float) -> Figures:
     still = situations(config.game.name, config.game.players, config.selfplay.tables)
     still_asked = still.obs, still.legal_bits, still.phase, still.decision_keys()
 
-    def beside_bench_search() -> tuple[float, float]:
-        """The same, beside as many searches of bench_search's situations."""
+    def compared_with_bench_search() -> tuple[float, float]:
+        """Seconds per decision of self-play, and of as many searches of bench_search's situations."""
         asked.clear()
-        played = worker.play(orders)
+        played = worker.play(request)
         searches = -(-played.decisions // still.num_envs)
         there = clock(lambda: [plan(*still_asked) for _ in range(searches)])
         return played.seconds / played.decisions, there / (searches * still.num_envs)
 
     whole, alone, efficiency = in_turn(once, at_least)
-    _, there, in_all = in_turn(beside_bench_search, at_least)
+    _, there, in_all = in_turn(compared_with_bench_search, at_least)
     return {
         "selfplay_decisions_per_s": 1 / whole,
         "plan_decisions_per_s": 1 / alone,
@@ -290,18 +295,18 @@ def decisions_per_game(config: Config) -> float:
 
 
 def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
-    """A whole iteration, from steps of all tables in the middle of games and from steps of the learner."""
+    """Seconds of a whole iteration, projected from steps of all tables in mid-game and from steps of the learner."""
     torch.set_num_threads(selfplay_threads(config))
     worker = SelfPlay(config)
     mixture = OpponentMix(0.0, Curriculum(config.selfplay.curriculum, config.game.bots).shares())
-    idle = first_orders(config, mixture, simulations=1)
+    idle = first_request(config, mixture, simulations=1)
     worker.play(replace(idle, steps=31))
-    orders = first_orders(config, mixture, steps=1)
+    request = first_request(config, mixture, steps=1)
     moves: list[PlayResult] = []
     while len(moves) < 2 or sum(move.seconds for move in moves) < at_least:
-        moves.append(worker.play(orders))
+        moves.append(worker.play(request))
     length = decisions_per_game(config)
-    # A move costs every table one decision, whoever makes it.
+    # A step costs every table one decision, whichever player makes it.
     per_decision = sum(move.seconds for move in moves) / sum(move.table_steps for move in moves)
     selfplay = config.selfplay.games_per_iteration * length * per_decision
     whole = sum(move.seconds for move in moves)
@@ -313,7 +318,7 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
     learner = config.train.steps / steps_per_s
     return {
         "episodes": config.selfplay.games_per_iteration,
-        "simulations": orders.simulations,
+        "simulations": request.simulations,
         "steps": config.train.steps,
         "decisions_per_game": length,
         "decisions_per_s": sum(move.decisions for move in moves) / whole,
@@ -326,15 +331,15 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
 
 
 def ray_speeds(one: Config, two: Config, at_least: float) -> tuple[Figures, Figures, float]:
-    """Games and decisions per second of one Ray actor and of two, nobody learning; and how much faster two are."""
-    runtimes = [RayRuntime(config) for config in (two, one)]  # the first has started Ray, and ends it
+    """Games and decisions per second of one Ray actor and of two, without a learner; and how much faster two are."""
+    runtimes = [RayRuntime(config) for config in (two, one)]  # the first starts Ray, and stops it
     try:
         spec = GameSpec.of(one.game.name, one.game.players)
         weights = {name: tensor.detach() for name, tensor in Network(spec, one.model).named_parameters()}
         games: list[list[float]] = [[], []]
 
         def seconds_per_decision(which: int, config: Config) -> float:
-            runtimes[which].request(first_orders(config, OpponentMix(0.0, ())), weights, None)
+            runtimes[which].request(first_request(config, OpponentMix(0.0, ())), weights, None)
             began = time.perf_counter()
             played = runtimes[which].gather()
             elapsed = time.perf_counter() - began
@@ -358,14 +363,14 @@ def ray_speeds(one: Config, two: Config, at_least: float) -> tuple[Figures, Figu
 
 
 def show(title: str, figures: Figures) -> None:
-    """Prints a group of figures."""
+    """Print a group of figures."""
     print(f"\n{title}")
     for name, value in figures.items():
         print(f"  {name:34}{value:>14,.3f}" if isinstance(value, float) else f"  {name:34}{value:>14,}", flush=True)
 
 
 def bench(quick: bool, at_least: float, threads: int) -> Figures:
-    """All figures."""
+    """Measure all figures."""
     common = (f"runtime.threads={threads}", *(QUICK if quick else ()))
     cpu, paper = (*common, *(QUICK_CPU if quick else ())), (*common, *(QUICK_PAPER if quick else ()))
     figures: Figures = {}
@@ -407,15 +412,16 @@ def bench(quick: bool, at_least: float, threads: int) -> Figures:
 
 
 def main() -> None:
+    """Measure, print, and write the figures to a file if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
     parser.add_argument("--quick", action="store_true", help="tiny networks and few games, for tests")
-    parser.add_argument("--seconds", type=float, default=20.0, help="per measurement (default: 20)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="seconds per measurement (default: 20)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="runtime.threads (default: all cores)")
     options = parser.parse_args()
     settle_memory()  # as training does
     about = {
-        "command": " ".join(["python", "experiments/bench_training.py", *sys.argv[1:]]),
+        "command": " ".join(["python", "-m", "experiments.bench_training", *sys.argv[1:]]),
         "cpu": cpu_model(),
         "cores": os.cpu_count() or 1,
         "threads": options.threads,

@@ -1,11 +1,11 @@
-"""Which part of belief awareness helps: a round robin of the variants, which the SkyNet paper leaves as future work.
+"""Ablation of belief awareness: a round robin of the four variants, which the SkyNet paper leaves as future work.
 
-    python experiments/training_ablation.py --runs runs/baseline-* runs/belief-* runs/ego_only-* runs/heads_only-* \\
+    python -m experiments.training_ablation --runs runs/baseline-* runs/belief-* runs/ego_only-* runs/heads_only-* \\
         --games 1000 --out results/training_ablation
 
 Runs are grouped by variant: baseline, belief (ego conditioning, winner and rank heads), ego_only, heads_only. The i-th
-run of a variant meets the i-th of every other (--all-pairs: every run every other), at the newest iteration that all of
-them have. The Elo ladder is of variants, all their runs pooled.
+run of a variant plays the i-th run of every other variant (--all-pairs: every run of the others), at the newest
+iteration that all runs have. The Elo ladder ranks variants, with the games of all their runs pooled.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def meetings(runs: Sequence[Run], iteration: int, options: argparse.Namespace) -
 
 
 def combine(rows: Sequence[Row]) -> list[Row]:
-    """By pair of variants, all matches pooled and the mean over pairs of runs; named as `ladder.rate` wants it."""
+    """Rows by pair of variants: all matches pooled, and the mean over pairs of runs; keys as `ladder.rate` wants."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["kinds"][0], row["kinds"][1]), []).append(row)
@@ -60,7 +60,7 @@ def combine(rows: Sequence[Row]) -> list[Row]:
 
 
 def markdown(result: Row, command: str) -> str:
-    """The study as a page."""
+    """Page with the results of the study."""
     lines = ["# Which part of belief awareness helps", "", f"    {command}", ""]
     lines += [
         f"Iteration {result['iteration']}. Intervals by deals and Elo are about these networks, the mean over pairs of"
@@ -86,7 +86,7 @@ def markdown(result: Row, command: str) -> str:
 
 
 def study(options: argparse.Namespace, command: str) -> None:
-    """Plays and writes."""
+    """Play all matches and write tables and figure."""
     runs = studies.read_runs(options.runs)
     studies.same_players(runs)
     require(runs[0].players == 2, "--runs", "runs for two players, so that a ladder makes sense", runs[0].players)
@@ -101,11 +101,13 @@ def study(options: argparse.Namespace, command: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the study."""
+    """Run the study; returns the exit code."""
     parser = studies.make_parser(__doc__)
     parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
-    parser.add_argument("--iteration", type=int, metavar="I", help="(default: the newest that all have)")
-    parser.add_argument("--all-pairs", action="store_true", help="every run meets every run of the other variants")
+    parser.add_argument(
+        "--iteration", type=int, metavar="I", help="iteration to compare (default: the newest that all runs have)"
+    )
+    parser.add_argument("--all-pairs", action="store_true", help="every run plays every run of the other variants")
     studies.add_match_options(parser)
     return studies.run_experiment(parser, study, argv)
 

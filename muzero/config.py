@@ -1,544 +1,375 @@
-"""Configuration as dataclasses; Hydra fills them from conf/ and refuses keys that are not here."""
+"""Settings of a run as dataclasses. Hydra fills them from conf/ and refuses keys that are not here.
+
+A setting is declared once: its default, its range and its meaning are the arguments of `number`, `choice` or another
+function of muzero/config_fields.py, and `Config.check` compares all values with their ranges. Checks that need a game,
+a network or the machine are in muzero/training/preflight.py: this module imports nothing else of the project.
+"""
+
+# ruff: noqa: RUF009  (the functions that declare lists and dicts return a field with a factory)
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from muzero.config_fields import Section, choice, flag, listing, number, ramp, schedule, setting, text
+from muzero.config_fields import require as require
 
 BACKENDS = ("auto", "native", "eager", "compiled", "compiled_dynamic", "cuda_graphs")
 
 
-def cores() -> int:
-    """That this process may use: of a job, those it was given, not all of the machine."""
-    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    return max(1, min(free, int(given))) if given.isdigit() else free
-
-
-def require(good: bool, key: str, expected: str, value: Any) -> None:
-    """Refuses a value, naming its key."""
-    if not good:
-        raise ValueError(f"{key}: expected {expected}, got {value!r}")
-
-
 @dataclass
-class ModelConfig:
-    """The network. conf/model/*.yaml documents the choices of the presets.
+class ModelConfig(Section):
+    """The network."""
 
-    Attributes:
-      latent: "flat", one vector (the paper); "slots", a vector per slot of the game and a global one.
-      encoder: "transformer" over tokens (the paper); "columns", sets of blocks of slots, which does not change
-        when blocks, or the slots of a block, trade places (needs latent=slots).
-      layers, heads, width, feedforward: of the transformer.
-      latent_dim: of the flat latent.
-      slot_dim, player_dim, global_dim: of the slots latent: of a slot, of a player, and of the rest.
-      slot_hidden: width of what is computed for each slot.
-      hidden: width of the dynamics and prediction MLPs.
-      action_dim: of the action embedding (flat).
-      value_min, value_max, value_bins: support of the categorical value and reward heads.
-      ignore: what the encoder does not read of an observation: names of groups, or group.field.
-      ego: condition predictions on the player they are for (variant).
-      outcome_heads: predict winner and ranks (variant).
-    """
+    KEY = "model"
 
-    latent: str = "slots"
-    encoder: str = "columns"
-    layers: int = 2
-    heads: int = 4
-    width: int = 64
-    feedforward: int = 128
-    latent_dim: int = 256
-    slot_dim: int = 8
-    player_dim: int = 16
-    global_dim: int = 64
-    slot_hidden: int = 16
-    hidden: int = 128
-    action_dim: int = 32
-    value_min: float = -2.0
-    value_max: float = 2.0
-    value_bins: int = 21
-    ignore: list[str] = field(default_factory=list)
-    ego: bool = False
-    outcome_heads: bool = False
+    latent: str = choice(
+        "slots",
+        ("flat", "slots"),
+        "flat: one vector (the paper); slots: a vector per slot of the game and a global one",
+    )
+    encoder: str = choice(
+        "columns",
+        ("transformer", "columns"),
+        "transformer: over tokens (the paper); columns: unchanged when blocks of slots, or the slots of a "
+        "block, trade places (needs latent=slots)",
+    )
+    layers: int = number(2, least=1, meaning="layers of the transformer")
+    heads: int = number(4, least=1, meaning="attention heads of the transformer")
+    width: int = number(64, least=1, meaning="width of the encoder's tokens")
+    feedforward: int = number(128, least=1, meaning="hidden units of the transformer's feed-forward blocks")
+    latent_dim: int = number(256, least=1, meaning="size of the flat latent")
+    slot_dim: int = number(8, least=1, meaning="size of a slot's vector in the slots latent")
+    player_dim: int = number(16, least=1, meaning="size of a player's vector in the slots latent")
+    global_dim: int = number(64, least=1, meaning="size of the global vector in the slots latent")
+    slot_hidden: int = number(16, least=1, meaning="hidden units computed for each slot of the slots latent")
+    hidden: int = number(128, least=1, meaning="hidden units of the MLPs in dynamics and heads")
+    action_dim: int = number(32, least=1, meaning="size of the action embedding of the flat latent")
+    value_min: float = setting(-2.0, "lower end of the support of the categorical value and reward heads")
+    value_max: float = setting(2.0, "upper end of that support")
+    value_bins: int = number(21, least=2, meaning="bins of that support")
+    ignore: list[str] = listing(
+        (), "parts of an observation that the encoder does not read: names of groups, or group.field"
+    )
+    ego: bool = flag(False, "condition predictions on the player they are for; set by +variant")
+    outcome_heads: bool = flag(False, "predict the winner and the ranks; set by +variant")
 
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        require(self.latent in ("flat", "slots"), "model.latent", "flat or slots", self.latent)
-        require(self.encoder in ("transformer", "columns"), "model.encoder", "transformer or columns", self.encoder)
-        require(
-            self.encoder != "columns" or self.latent == "slots",
-            "model.encoder",
-            "transformer with model.latent=flat (the columns encoder cannot tell the slots of one vector apart)",
-            self.encoder,
-        )
-        for name in ("layers", "heads", "width", "feedforward", "latent_dim", "slot_dim", "player_dim", "global_dim"):
-            require(getattr(self, name) >= 1, f"model.{name}", "1 or more", getattr(self, name))
-        for name in ("slot_hidden", "hidden", "action_dim"):
-            require(getattr(self, name) >= 1, f"model.{name}", "1 or more", getattr(self, name))
+    def check_together(self) -> None:
+        """See `Section`."""
+        expected = "transformer with model.latent=flat (the columns encoder cannot tell the slots of one vector apart)"
+        require(self.encoder != "columns" or self.latent == "slots", "model.encoder", expected, self.encoder)
         require(self.width % self.heads == 0, "model.width", f"a multiple of heads ({self.heads})", self.width)
-        require(self.value_bins >= 2, "model.value_bins", "2 or more", self.value_bins)
         require(self.value_min < self.value_max, "model.value_min", f"less than {self.value_max}", self.value_min)
 
 
 @dataclass
-class SearchConfig:
-    """The search. See `mcts.Search` for what each setting does.
+class SearchConfig(Section):
+    """The search. `mcts.Search` and docs/search.md explain the settings of the trees."""
 
-    Attributes:
-      algorithm: "gumbel" or "puct".
-      simulations: per decision.
-      backup: "maxn" or "ego".
-      leaves: selected per game and step.
-      discount: of values one decision later.
-      prior_temperature: the policy that a search starts from, at its root, is the network's to the power of 1 / this,
-        except in evaluation. Above 1, what was once learned against an action fades unless searches confirm it.
-      skip_forced: do not search where only one action is legal.
-      bf16: run the network in bfloat16 (autocast, or the native kernel of that kind).
-      backend: "native", the recurrent step in C++ (slots latents on a CPU); "compiled", through torch.compile, which
-        takes half a minute at the start and pays for it soon; "compiled_dynamic", the same for any number of rows
-        instead of full batches; "cuda_graphs", with CUDA graphs too (GPU only); "eager",
-        as torch does it; "auto", native or else compiled.
-      tree_threads: of a lane's trees.
-      lanes: lanes that share the games, each with a thread of its own.
-    """
+    KEY = "search"
 
-    algorithm: str = "gumbel"
-    simulations: int = 16
-    backup: str = "maxn"
-    leaves: int = 1
-    discount: float = 0.997
-    prior_temperature: float = 1.0
-    pb_c_base: float = 19652.0
-    pb_c_init: float = 1.25
-    dirichlet_alpha: float = 0.3
-    dirichlet_fraction: float = 0.25
-    unvisited: str = "neutral"
-    virtual_loss: float = 1.0
-    max_considered: int = 8
-    gumbel_scale: float = 1.0
-    value_scale: float = 0.1
-    maxvisit_init: float = 50.0
-    rescale_values: bool = True
-    skip_forced: bool = True
-    bf16: bool = False
-    backend: str = "eager"
-    tree_threads: int = 1
-    lanes: int = 1
-
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        require(self.algorithm in ("gumbel", "puct"), "search.algorithm", "gumbel or puct", self.algorithm)
-        require(self.backup in ("maxn", "ego"), "search.backup", "maxn or ego", self.backup)
-        require(self.unvisited in ("neutral", "lowest"), "search.unvisited", "neutral or lowest", self.unvisited)
-        require(self.backend in BACKENDS, "search.backend", f"one of {', '.join(BACKENDS)}", self.backend)
-        require(self.simulations >= 0, "search.simulations", "0 or more", self.simulations)
-        for name in ("lanes", "tree_threads", "leaves", "max_considered"):
-            require(getattr(self, name) >= 1, f"search.{name}", "1 or more", getattr(self, name))
-        require(0 < self.discount <= 1, "search.discount", "more than 0, at most 1", self.discount)
-        for name in ("prior_temperature", "pb_c_base", "dirichlet_alpha"):
-            require(getattr(self, name) > 0, f"search.{name}", "more than 0", getattr(self, name))
-        for name in ("dirichlet_fraction", "virtual_loss"):
-            require(0 <= getattr(self, name) <= 1, f"search.{name}", "0 to 1", getattr(self, name))
-        for name in ("pb_c_init", "gumbel_scale", "value_scale", "maxvisit_init"):
-            require(getattr(self, name) >= 0, f"search.{name}", "0 or more", getattr(self, name))
+    algorithm: str = choice(
+        "gumbel", ("gumbel", "puct"), "Gumbel with sequential halving, or PUCT with Dirichlet noise"
+    )
+    simulations: int = number(16, least=0, meaning="simulations per decision")
+    backup: str = choice(
+        "maxn", ("maxn", "ego"), "maxn: a value per player; ego: the root player's value only, never inverted"
+    )
+    leaves: int = number(1, least=1, meaning="leaves selected per game and step; more of them keep small batches busy")
+    discount: float = number(0.997, above=0, most=1, meaning="discount of the value one decision later")
+    prior_temperature: float = number(
+        1.0,
+        above=0,
+        meaning="temperature of the network's policy at the root, except in evaluation; above 1, a judgement against "
+        "an action fades unless searches confirm it",
+    )
+    pb_c_base: float = number(19652.0, above=0, meaning="puct: growth of exploration with visits")
+    pb_c_init: float = number(1.25, least=0, meaning="puct: weight of exploration")
+    dirichlet_alpha: float = number(0.3, above=0, meaning="puct: concentration of the root noise")
+    dirichlet_fraction: float = number(0.25, least=0, most=1, meaning="puct: share of the root noise in the prior")
+    unvisited: str = choice(
+        "neutral",
+        ("neutral", "lowest"),
+        "puct: value of an untried action: its parent's, or the lowest seen in the tree",
+    )
+    virtual_loss: float = number(
+        1.0, least=0, most=1, meaning="puct with leaves > 1: how far a visit under way counts as the lowest value"
+    )
+    max_considered: int = number(8, least=1, meaning="gumbel: actions considered at the root")
+    gumbel_scale: float = number(1.0, least=0, meaning="gumbel: scale of the root noise")
+    value_scale: float = number(0.1, least=0, meaning="gumbel: weight of values against the prior")
+    maxvisit_init: float = number(
+        50.0, least=0, meaning="gumbel: visits added to those of the most visited action in that weight"
+    )
+    rescale_values: bool = flag(
+        True, "gumbel: rescale the values of a node to 0..1 before weighing them; otherwise the weight is per unit"
+    )
+    skip_forced: bool = flag(True, "do not search where only one action is legal")
+    bf16: bool = flag(False, "run the network in bfloat16 (autocast, or the native kernel for it)")
+    backend: str = choice(
+        "eager",
+        BACKENDS,
+        "how the network runs. eager: plain torch; native: recurrent step in C++ (CPU, slots latents of sizes "
+        "that 16 divides); compiled: torch.compile, half a minute at the start; compiled_dynamic: the same for any "
+        "number of rows; cuda_graphs: compiled with CUDA graphs (GPU only); auto: native, or else compiled",
+    )
+    tree_threads: int = number(1, least=1, meaning="threads that share the trees of a lane")
+    lanes: int = number(1, least=1, meaning="lanes that share the games, each with a thread of its own")
 
 
 @dataclass
-class LearnerConfig:
-    """The loss and the optimiser.
+class LearnerConfig(Section):
+    """The losses and the optimiser."""
 
-    Attributes:
-      batch: windows per step.
-      unroll: K, steps of the dynamics that a window is unrolled for.
-      td_steps: n of the n-step returns.
-      one_step_share: share of a value's target that is the newest network's value one decision later. It carries little
-        luck, so that what one move achieves is learned from few games; the rest keeps values true to how games end.
-      lr: learning rate of AdamW.
-      warm_up_steps: over which the learning rate rises linearly.
-      decay_steps: over which it falls to a tenth, by a cosine; 0 keeps it constant.
-      weight_decay: of matrices.
-      clip: largest norm of the gradient.
-      value_weight, reward_weight, reconstruction_weight, consistency_weight: of these losses; the policy's weight is 1.
-      winner_weight, rank_weight: from, to; they ramp over `ramp_iterations`.
-      ramp_iterations: 0 for no ramp.
-      ema: of the weights that self-play uses, per step, such as 0.999; 0 uses the newest weights.
-      bf16: autocast.
-      compile: through torch.compile.
-      largest_loss: above which a run is stopped.
-    """
+    KEY = "learner"
 
-    batch: int = 256
-    unroll: int = 5
-    td_steps: int = 10
-    one_step_share: float = 0.0
-    lr: float = 1e-3
-    warm_up_steps: int = 100
-    decay_steps: int = 0
-    weight_decay: float = 1e-4
-    clip: float = 5.0
-    value_weight: float = 1.0
-    reward_weight: float = 1.0
-    reconstruction_weight: float = 0.1
-    consistency_weight: float = 0.0
-    winner_weight: list[float] = field(default_factory=lambda: [0.1, 0.5])
-    rank_weight: list[float] = field(default_factory=lambda: [0.1, 0.25])
-    ramp_iterations: int = 100
-    ema: float = 0.0
-    bf16: bool = False
-    compile: bool = False
-    largest_loss: float = 1e4
-
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        for name in ("batch", "unroll", "td_steps"):
-            require(getattr(self, name) >= 1, f"learner.{name}", "1 or more", getattr(self, name))
-        for name in ("lr", "clip", "largest_loss"):
-            require(getattr(self, name) > 0, f"learner.{name}", "more than 0", getattr(self, name))
-        for name in ("warm_up_steps", "decay_steps", "weight_decay", "ramp_iterations"):
-            require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
-        weights = ("value", "reward", "reconstruction", "consistency")
-        for name in (f"{weight}_weight" for weight in weights):
-            require(getattr(self, name) >= 0, f"learner.{name}", "0 or more", getattr(self, name))
-        for name in ("winner_weight", "rank_weight"):
-            pair = list(getattr(self, name))
-            require(len(pair) == 2 and min(pair) >= 0, f"learner.{name}", "two numbers, 0 or more: from, to", pair)
-        require(0 <= self.one_step_share <= 1, "learner.one_step_share", "0 to 1", self.one_step_share)
-        require(0 <= self.ema < 1, "learner.ema", "0 up to less than 1", self.ema)
+    batch: int = number(256, least=1, meaning="windows per step")
+    unroll: int = number(5, least=1, meaning="K: steps of the dynamics that a window is unrolled for")
+    td_steps: int = number(10, least=1, meaning="n of the n-step returns, in decisions")
+    one_step_share: float = number(
+        0.0,
+        least=0,
+        most=1,
+        meaning="share of a value target that is the newest network's value one decision later: it carries little "
+        "luck, so a move's effect is learned from few games; the rest ties values to how games end",
+    )
+    lr: float = number(1e-3, above=0, meaning="learning rate of AdamW")
+    warm_up_steps: int = number(100, least=0, meaning="steps over which the learning rate rises linearly")
+    decay_steps: int = number(
+        0, least=0, meaning="steps over which the learning rate falls to a tenth, along a cosine; 0 keeps it constant"
+    )
+    weight_decay: float = number(1e-4, least=0, meaning="weight decay of matrices")
+    clip: float = number(5.0, above=0, meaning="largest norm of the gradient")
+    value_weight: float = number(1.0, least=0, meaning="weight of the value loss; that of the policy loss is 1")
+    reward_weight: float = number(1.0, least=0, meaning="weight of the reward loss")
+    reconstruction_weight: float = number(
+        0.1, least=0, meaning="weight of reading the visible cards back from imagined positions"
+    )
+    consistency_weight: float = number(
+        0.0, least=0, meaning="weight of imagined latents being equal to those of the positions that came"
+    )
+    winner_weight: list[float] = ramp(0.1, 0.5, "weight of the winner loss")
+    rank_weight: list[float] = ramp(0.1, 0.25, "weight of the rank loss")
+    ramp_iterations: int = number(
+        100, least=0, meaning="iterations over which the winner and rank weights go from start to end; 0: at once"
+    )
+    ema: float = number(
+        0.0,
+        least=0,
+        below=1,
+        meaning="decay per step of the weight average that self-play uses, such as 0.999 (at first the average is "
+        "over a tenth of the steps); 0 uses the newest weights",
+    )
+    bf16: bool = flag(False, "compute the losses in bfloat16 (autocast)")
+    compile: bool = flag(False, "compute the losses through torch.compile: minutes at the start")
+    largest_loss: float = number(1e4, above=0, meaning="total loss above which a run is stopped as diverged")
 
 
 @dataclass
-class PaceConfig:
-    """What of learner, replay and curriculum depends on the game rather than on the machine; presets refer to it.
+class GameConfig(Section):
+    """The game."""
 
-    Attributes:
-      td_steps, unroll, one_step_share: see `LearnerConfig`.
-      consistency: its `consistency_weight`.
-      memory: the replay's `window`.
-      bots: the curriculum's `share`.
-      bot_vs_bot, takeover_after, goal: see `CurriculumConfig`.
-      tables, steps_per_iteration: of self-play.
-    """
+    KEY = "game"
 
-    td_steps: int = 10
-    unroll: int = 4
-    one_step_share: float = 0.0
-    consistency: float = 0.0
-    memory: float = 0.0
-    bots: float = 0.0
-    bot_vs_bot: float = 0.0
-    takeover_after: float = 0.0
-    goal: float = 1.0
-    tables: int = 256
-    steps_per_iteration: int = 96
-
-
-@dataclass
-class GameConfig:
-    """The game.
-
-    Attributes:
-      name: of a game in `env.games()`.
-      players: at a table.
-      rules: rule set to play and evaluate by: a preset's name under `preset`, and options.
-      training: options on top of it for self-play: rewards, shorter episodes.
-      short_training: what `training` is in presets that train on single rounds; only the game knows its options, and
-        whether a round alone teaches how to win a match.
-      bots: the curriculum, and whom bot evaluation is against.
-      held_out_bots: further bots for bot evaluation, not played against in training.
-      pace: settings of learner and curriculum that suit the game, for presets.
-      match_only_fields: parts of an observation that say how the match stands, for `model.ignore`: a network that
-        trains on single rounds has seen only how a match begins.
-    """
-
-    name: str = ""
-    players: int = 2
-    rules: dict[str, Any] = field(default_factory=lambda: {"preset": "official"})
-    training: dict[str, Any] = field(default_factory=dict)
-    short_training: dict[str, Any] = field(default_factory=dict)
-    bots: list[str] = field(default_factory=list)
-    held_out_bots: list[str] = field(default_factory=list)
-    pace: PaceConfig = field(default_factory=PaceConfig)
-    match_only_fields: list[str] = field(default_factory=list)
+    name: str = text("", "name of a game in env.games()")
+    players: int = setting(2, "players at a table")
+    rules: dict[str, Any] = setting(
+        {"preset": "official"}, "rule set to play and evaluate by: a rule preset's name under `preset`, and options"
+    )
+    training: dict[str, Any] = setting({}, "rule options added for self-play: rewards, shorter episodes")
+    bots: list[str] = listing((), "bots of the curriculum, and opponents of bot evaluation")
+    held_out_bots: list[str] = listing((), "further opponents of bot evaluation, not met in training")
 
     def rules_for_training(self) -> dict[str, Any]:
         """Rule set of self-play."""
         return {**self.rules, **self.training}
 
-    def check(self) -> None:
-        """Refuses what the environment refuses: names, counts, rules."""
-        import env
 
-        require(self.name in env.games(), "game.name", f"one of {', '.join(env.games())}", self.name)
-        for key, rules in (("players", self.rules), ("rules", self.rules), ("training", self.rules_for_training())):
-            try:
-                tables = env.make(self.name, 1, self.players, rules)
-            except ValueError as error:
-                if ("num_players" in str(error)) == (key == "players"):
-                    raise ValueError(f"game.{key}: {str(error).removeprefix('num_players: ')}") from None
-        for key, names in (("bots", self.bots), ("held_out_bots", self.held_out_bots)):
-            for name in names:
-                try:
-                    tables.bot(name)
-                except ValueError as error:
-                    raise ValueError(f"game.{key}: {error}") from None
+@dataclass
+class ReplayConfig(Section):
+    """The replay buffer."""
+
+    KEY = "replay"
+
+    megabytes: float = number(512.0, above=0, meaning="memory of the replay buffer")
+    keep_share: float = number(
+        0.0, least=0, most=1, meaning="share of all decisions so far that is kept, if they fit; 0 keeps all that fit"
+    )
+    keep_at_least: int = number(100_000, least=1, meaning="decisions that are kept whatever keep_share says")
+    warm_up: int = number(20_000, least=1, meaning="decisions in the buffer before learning begins")
+    stratify: float = number(0.25, least=0, most=1, meaning="share of a batch drawn evenly over the game's phases")
+    alpha: float = number(0.5, least=0, meaning="exponent of the priorities; 0 draws windows uniformly")
+    beta: float = number(1.0, least=0, meaning="exponent of the importance weights")
+    relabel: bool = flag(False, "permute slots at random by the game's symmetries; the columns encoder gains nothing")
+    reanalyse: float = number(
+        0.0, least=0, most=1, meaning="share of the positions learned from that are searched again with fresh weights"
+    )
 
 
 @dataclass
-class ReplayConfig:
-    """What is kept to learn from.
+class CurriculumConfig(Section):
+    """Games against bots, and among bots."""
 
-    Attributes:
-      megabytes: of memory.
-      keep_share: share of all decisions so far that is kept, as long as they fit; 0 for as many as fit.
-      keep_at_least: decisions that are kept whatever the keep_share.
-      warm_up: decisions before learning begins.
-      stratify: share of a batch drawn evenly over the phases.
-      alpha, beta: exponents of priorities and importance weights.
-      relabel: learn from games with their slots renamed at random, by the game's symmetries.
-      reanalyse: share of the positions learned from that are searched again with fresh weights.
-    """
+    KEY = "selfplay.curriculum"
 
-    megabytes: float = 512.0
-    keep_share: float = 0.0
-    keep_at_least: int = 100_000
-    warm_up: int = 20000
-    stratify: float = 0.25
-    alpha: float = 0.5
-    beta: float = 1.0
-    relabel: bool = False
-    reanalyse: float = 0.0
-
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        require(self.megabytes > 0, "replay.megabytes", "more than 0", self.megabytes)
-        require(self.warm_up >= 1, "replay.warm_up", "1 or more", self.warm_up)
-        require(self.keep_at_least >= 1, "replay.keep_at_least", "1 or more", self.keep_at_least)
-        for name in ("keep_share", "stratify", "reanalyse"):
-            require(0 <= getattr(self, name) <= 1, f"replay.{name}", "0 to 1", getattr(self, name))
-        for name in ("alpha", "beta"):
-            require(getattr(self, name) >= 0, f"replay.{name}", "0 or more", getattr(self, name))
+    share: float = number(0.3, least=0, most=1, meaning="share of games against bots at the start, over all bots")
+    goal: float = number(
+        0.7, above=0, most=1, meaning="win rate at which a bot has faded out (at any table, 0.5 is a fair share)"
+    )
+    games_averaged: int = number(100, least=1, meaning="games that a win rate is averaged over")
+    bot_vs_bot: float = number(
+        0.0,
+        least=0,
+        most=1,
+        meaning="share of games that bots play among themselves at the start; fades with the bot that is hardest to "
+        "beat. They teach values and need no search",
+    )
+    takeover_after: float = setting(
+        0.0,
+        "mean number of decisions after which the network takes all seats of a game among bots; 0 for never. It then "
+        "learns from positions that it would not reach",
+        "0, or 1 or more",
+        lambda value: value == 0 or value >= 1,
+    )
 
 
 @dataclass
-class CurriculumConfig:
-    """Games against hand-written players.
+class PoolConfig(Section):
+    """Games against past versions of the network."""
 
-    Attributes:
-      share: of all games at the start, over all bots.
-      goal: win rate (of two players) at which a bot has faded out.
-      games_averaged: games over which a win rate is taken.
-      bot_vs_bot: share of games at the start that bots play among themselves; it fades with the bot that is hardest to
-        beat. What positions are worth can be learned from them, too, and they need no search.
-      takeover_after: decisions on average after which the network takes all seats of a game among bots, each number of
-        them as likely as chance would have it; 0 never. It then learns to go on from positions that it would not reach.
-    """
+    KEY = "selfplay.pool"
 
-    share: float = 0.3
-    goal: float = 0.7
-    games_averaged: int = 100
-    bot_vs_bot: float = 0.0
-    takeover_after: float = 0.0
-
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        require(0 <= self.share <= 1, "selfplay.curriculum.share", "0 to 1", self.share)
-        require(0 < self.goal <= 1, "selfplay.curriculum.goal", "more than 0, at most 1", self.goal)
-        require(self.games_averaged >= 1, "selfplay.curriculum.games_averaged", "1 or more", self.games_averaged)
-        require(0 <= self.bot_vs_bot <= 1, "selfplay.curriculum.bot_vs_bot", "0 to 1", self.bot_vs_bot)
-        good = self.takeover_after == 0 or self.takeover_after >= 1
-        require(good, "selfplay.curriculum.takeover_after", "0, or 1 or more", self.takeover_after)
+    share: float = number(0.3, least=0, most=1, meaning="share of games against past versions")
+    every: int = number(20, least=1, meaning="iterations between versions that join the pool")
+    size: int = number(20, least=1, meaning="largest number of versions in the pool")
 
 
 @dataclass
-class PoolConfig:
-    """Games against past versions of the network.
+class SelfPlayConfig(Section):
+    """Self-play."""
 
-    Attributes:
-      share: of all games.
-      every: iterations between members.
-      size: most members.
-    """
+    KEY = "selfplay"
 
-    share: float = 0.3
-    every: int = 20
-    size: int = 20
-
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        require(0 <= self.share <= 1, "selfplay.pool.share", "0 to 1", self.share)
-        require(self.every >= 1, "selfplay.pool.every", "1 or more", self.every)
-        require(self.size >= 1, "selfplay.pool.size", "1 or more", self.size)
-
-
-@dataclass
-class SelfPlayConfig:
-    """Self-play.
-
-    Attributes:
-      players: numbers of players to mix in one run, game.players among them; empty for that alone. Tables and replay
-        are shared out evenly; a network for the most players serves all.
-      tables: in lockstep, over all workers.
-      games_per_iteration: games per iteration (all that end in the same step are taken), unless
-        `steps_per_iteration` is set.
-      steps_per_iteration: steps of all tables per iteration, whatever ends in them; 0 goes by `games_per_iteration`.
-      simulations: per decision, as [iteration, number] pairs; empty for search.simulations throughout.
-      temperature: of the choice among visits (puct), as [iteration, number] pairs.
-      curriculum, pool: opponents other than the current network.
-    """
-
-    players: list[int] = field(default_factory=list)
-    tables: int = 256
-    games_per_iteration: int = 32
-    steps_per_iteration: int = 0
-    simulations: list[list[int]] = field(default_factory=list)
-    temperature: list[Any] = field(default_factory=lambda: [[0, 1.0]])
+    players: list[int] = listing(
+        (),
+        "numbers of players to mix in one run, such as [2, 3, 4], game.players among them; empty for game.players "
+        "alone. Tables and replay memory are divided evenly",
+    )
+    tables: int = number(256, least=1, meaning="tables in lockstep, over all workers")
+    games_per_iteration: int = number(
+        32, least=1, meaning="games that end an iteration, if steps_per_iteration is 0; more may end in the same step"
+    )
+    steps_per_iteration: int = number(
+        0, least=0, meaning="steps of all tables per iteration; 0 goes by games_per_iteration"
+    )
+    simulations: list[list[int]] = schedule(
+        (), least=1, meaning="schedule of simulations per decision; empty for search.simulations throughout"
+    )
+    temperature: list[Any] = schedule(
+        [[0, 1.0]], least=0, meaning="schedule of the temperature of the choice among visits (puct)"
+    )
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     pool: PoolConfig = field(default_factory=PoolConfig)
 
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        require(self.tables >= 1, "selfplay.tables", "1 or more", self.tables)
-        require(self.games_per_iteration >= 1, "selfplay.games_per_iteration", "1 or more", self.games_per_iteration)
-        require(self.steps_per_iteration >= 0, "selfplay.steps_per_iteration", "0 or more", self.steps_per_iteration)
-        check_schedule("selfplay.simulations", self.simulations, 1)
-        check_schedule("selfplay.temperature", self.temperature, 0)
-        self.curriculum.check()
-        self.pool.check()
-        bots = self.curriculum.share + self.curriculum.bot_vs_bot
-        require(
-            bots <= 1,
-            "selfplay.curriculum.bot_vs_bot",
-            f"at most {1 - self.curriculum.share:g}",
-            self.curriculum.bot_vs_bot,
-        )
-        require(bots + self.pool.share <= 1, "selfplay.pool.share", f"at most {1 - bots:g}", self.pool.share)
+    def check_together(self) -> None:
+        """See `Section`."""
+        c, pool = self.curriculum, self.pool.share
+        bots = c.share + c.bot_vs_bot
+        require(bots <= 1, "selfplay.curriculum.bot_vs_bot", f"at most {1 - c.share:g}", c.bot_vs_bot)
+        require(bots + pool <= 1, "selfplay.pool.share", f"at most {1 - bots:g}", pool)
 
 
 @dataclass
-class TrainConfig:
-    """The loop.
+class TrainConfig(Section):
+    """The training loop."""
 
-    Attributes:
-      mode: "sync", self-play and learning in turn, deterministic; "async", at the same time, each on half of the
-        threads, with weights one iteration old.
-      iterations: to make.
-      minutes: after which the run ends, whatever its iteration; 0 for no limit.
-      steps: of the learner per iteration.
-      checkpoint_every: iterations.
-      keep_every: iterations whose weights are kept for good, for matched comparisons.
-    """
+    KEY = "train"
 
-    mode: str = "sync"
-    iterations: int = 2000
-    minutes: float = 0.0
-    steps: int = 96
-    checkpoint_every: int = 10
-    keep_every: int = 100
-
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        require(self.mode in ("sync", "async"), "train.mode", "sync or async", self.mode)
-        for name in ("iterations", "steps", "checkpoint_every", "keep_every"):
-            require(getattr(self, name) >= 1, f"train.{name}", "1 or more", getattr(self, name))
-        require(self.minutes >= 0, "train.minutes", "0 or more", self.minutes)
+    mode: str = choice(
+        "sync",
+        ("sync", "async"),
+        "sync: self-play and learning in turn, deterministic; async: at the same time, each on half of the "
+        "threads, self-play with weights one iteration old",
+    )
+    iterations: int = number(2000, least=1, meaning="iterations of the run")
+    minutes: float = number(0.0, least=0, meaning="minutes after which the run ends, if that comes first; 0: no limit")
+    steps: int = number(96, least=1, meaning="steps of the learner per iteration")
+    checkpoint_every: int = number(10, least=1, meaning="iterations between checkpoints")
+    keep_every: int = number(
+        100, least=1, meaning="iterations between weights that are kept for good, for matched comparisons"
+    )
 
 
 @dataclass
-class RuntimeConfig:
-    """Who runs what where.
+class RuntimeConfig(Section):
+    """Processes and devices."""
 
-    Attributes:
-      kind: "local", on this machine; "ray", in actors.
-      device: of the learner: "auto" (cuda if there is one), "cpu", "cuda", "cuda:0", ...
-      threads: of torch, 0 for all cores; local and async: the learner has half of them, self-play's process the rest.
-      workers: ray: actors.
-      worker_cpus, worker_gpus: ray: of each actor.
-      worker_threads: ray: of torch in each actor.
-      in_flight: ray, async: results waiting or under way per actor.
-      address: ray: of a cluster, "auto" for the one this machine belongs to; "" starts one here.
-    """
+    KEY = "runtime"
 
-    kind: str = "local"
-    device: str = "auto"
-    threads: int = 0
-    workers: int = 1
-    worker_cpus: float = 1.0
-    worker_gpus: float = 0.0
-    worker_threads: int = 1
-    in_flight: int = 1
-    address: str = ""
+    kind: str = choice("local", ("local", "ray"), "local: on this machine; ray: self-play in Ray actors")
+    device: str = text("auto", "device of the learner: auto (cuda if there is one), cpu, cuda, cuda:0, ...")
+    threads: int = number(
+        0,
+        least=0,
+        meaning="threads of torch in the learner's process, 0 for all cores; with runtime=local train=async the "
+        "learner has half of them and self-play the rest",
+    )
+    workers: int = number(1, least=1, meaning="ray: number of actors")
+    worker_cpus: float = number(1.0, least=0, meaning="ray: cores of each actor")
+    worker_gpus: float = number(0.0, least=0, meaning="ray: GPUs of each actor; actors share one by fractions")
+    worker_threads: int = number(1, least=1, meaning="ray: threads of torch in each actor")
+    in_flight: int = number(1, least=1, meaning="ray with train=async: requests waiting or under way per actor")
+    address: str = text(
+        "", "ray: address of a cluster; auto for the one this machine belongs to; empty starts one here"
+    )
 
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        require(self.kind in ("local", "ray"), "runtime.kind", "local or ray", self.kind)
-        for name in ("workers", "worker_threads", "in_flight"):
-            require(getattr(self, name) >= 1, f"runtime.{name}", "1 or more", getattr(self, name))
-        for name in ("threads", "worker_cpus", "worker_gpus"):
-            require(getattr(self, name) >= 0, f"runtime.{name}", "0 or more", getattr(self, name))
+    def check_together(self) -> None:
+        """See `Section`."""
         require(self.kind == "ray" or self.workers == 1, "runtime.workers", "1 with runtime=local", self.workers)
 
 
 @dataclass
-class EvaluationConfig:
-    """Games against bots during training.
+class EvaluationConfig(Section):
+    """Games against bots during training."""
 
-    Attributes:
-      every: iterations; 0 for never.
-      games: per bot, half (of two players) with seats swapped.
-      simulations: per decision; 0 for the network's policy alone.
-      seed: of the deals, which are the same every time.
-    """
+    KEY = "evaluation"
 
-    every: int = 20
-    games: int = 100
-    simulations: int = 16
-    seed: int = 1_000_003
-
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        for name in ("every", "simulations", "seed"):
-            require(getattr(self, name) >= 0, f"evaluation.{name}", "0 or more", getattr(self, name))
-        require(self.games >= 1, "evaluation.games", "1 or more", self.games)
+    every: int = number(20, least=0, meaning="iterations between bot evaluations; 0 for none")
+    games: int = number(100, least=1, meaning="games per bot; every deal is played from each seat")
+    simulations: int = number(16, least=0, meaning="simulations per decision; 0 plays the network's policy alone")
+    seed: int = number(1_000_003, least=0, meaning="seed of the deals, which are the same at every evaluation")
 
 
 @dataclass
-class LoggingConfig:
-    """What is shown and where.
+class LoggingConfig(Section):
+    """Display and logs."""
 
-    Attributes:
-      wandb: "disabled", "offline" or "online".
-      project: of wandb.
-      display: "auto" (live in a terminal, else lines), "lines" or "none".
-      replays: self-played games per iteration (and worker) to keep in the run's directory.
-    """
+    KEY = "logging"
 
-    wandb: str = "disabled"
-    project: str = "belief-muzero"
-    display: str = "auto"
-    replays: int = 0
-
-    def check(self) -> None:
-        """Refuses impossible values by name."""
-        modes = ("disabled", "offline", "online")
-        require(self.wandb in modes, "logging.wandb", f"one of {', '.join(modes)}", self.wandb)
-        require(self.replays >= 0, "logging.replays", "0 or more", self.replays)
-        require(self.display in ("auto", "lines", "none"), "logging.display", "auto, lines or none", self.display)
+    wandb: str = choice(
+        "disabled",
+        ("disabled", "offline", "online"),
+        "use of wandb; online falls back to offline without key or network",
+    )
+    project: str = text("belief-muzero", "project in wandb")
+    display: str = choice("auto", ("auto", "lines", "none"), "auto: live in a terminal, otherwise a line per iteration")
+    records: int = number(
+        0,
+        least=0,
+        meaning="self-played games per iteration, worker and number of players to keep as game records in records/",
+    )
 
 
 @dataclass
-class Config:
-    """A run.
+class Config(Section):
+    """A run."""
 
-    Attributes:
-      seed: of everything.
-      run_dir: where it is kept; empty names it by the game, the variant and a hash of the configuration.
-      variant: name of the variant, as +variant=NAME sets it.
-    """
-
-    seed: int = 0
-    run_dir: str = ""
-    variant: str = "baseline"
+    seed: int = number(0, least=0, most=2**63 - 1, meaning="seed of all randomness")
+    run_dir: str = text("", "directory of the run; empty for runs/GAME-VARIANT-HASH, equal for equal configurations")
+    variant: str = text("baseline", "name of the variant; set by +variant=NAME")
     game: GameConfig = field(default_factory=GameConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -551,54 +382,24 @@ class Config:
     logging: LoggingConfig = field(default_factory=LoggingConfig)
 
     def player_counts(self) -> list[int]:
-        """Numbers of players at the tables of self-play, rising."""
+        """Numbers of players at the tables of self-play, in ascending order."""
         return sorted({self.game.players, *self.selfplay.players})
 
     def at_tables_for(self, players: int) -> Config:
-        """The part of the run that plays with so many players."""
-        counts = self.player_counts()
-        share = self.selfplay.tables // len(counts)
-        return replace(
-            self,
-            game=replace(self.game, players=players),
-            selfplay=replace(self.selfplay, players=[], tables=share),
-            replay=replace(
-                self.replay,
-                megabytes=self.replay.megabytes / len(counts),
-                keep_at_least=-(-self.replay.keep_at_least // len(counts)),
-            ),
+        """Part of the run at tables for this number of players, with its share of tables and replay memory."""
+        parts = len(self.player_counts())
+        replay = replace(
+            self.replay,
+            megabytes=self.replay.megabytes / parts,
+            keep_at_least=-(-self.replay.keep_at_least // parts),
         )
+        selfplay = replace(self.selfplay, players=[], tables=self.selfplay.tables // parts)
+        return replace(self, game=replace(self.game, players=players), selfplay=selfplay, replay=replay)
 
-    def check(self) -> None:
-        """Refuses impossible values by name, before any work."""
-        require(0 <= self.seed < 2**63, "seed", "0 to 2**63 - 1", self.seed)
-        for part in vars(self).values():
-            if hasattr(part, "check"):
-                part.check()
-        for players in self.selfplay.players:
-            try:
-                replace(self.game, players=players).check()
-            except ValueError as error:
-                raise ValueError(str(error).replace("game.players", "selfplay.players", 1)) from None
-        import env
-        from muzero.data.replay_buffer import megabytes_needed
-        from muzero.model.encoders import groups_read
-        from muzero.model.spec import GameSpec
-
-        groups_read(GameSpec.of(self.game.name, self.game.players), self.model)
-        for players in self.player_counts():
-            spec = GameSpec.of(self.game.name, players)
-            longest = int(env.make(self.game.name, 1, players, self.game.rules_for_training()).rules["max_decisions"])
-            room = megabytes_needed(longest, players, spec.width, spec.num_actions, len(spec.phase_table.possible))
-            room *= len(self.player_counts())
-            expected = f"at least {room:.3g}, the room of a game of {longest} decisions (max_decisions)"
-            require(self.replay.megabytes >= room, "replay.megabytes", expected, self.replay.megabytes)
-        if self.replay.relabel:
-            from muzero.data.augmentation import SlotPermutation
-
-            SlotPermutation(self.game.name, self.game.players)
-        someone = bool(self.game.bots) or not self.evaluation.every
-        require(someone, "game.bots", "at least one, or evaluation.every=0", self.game.bots)
+    def check_together(self) -> None:
+        """See `Section`."""
+        bots = bool(self.game.bots) or not self.evaluation.every
+        require(bots, "game.bots", "at least one, or evaluation.every=0", self.game.bots)
         mixed, least = self.selfplay.players, self.runtime.workers * len(self.player_counts())
         inside = not mixed or self.game.players in mixed
         require(inside, "selfplay.players", f"game.players={self.game.players} among them, or none", mixed)
@@ -606,18 +407,14 @@ class Config:
         require(self.selfplay.tables >= least, "selfplay.tables", expected, self.selfplay.tables)
 
 
-def check_schedule(key: str, schedule: list[list[Any]], least: float) -> None:
-    """Refuses anything but pairs with rising iterations from 0 on."""
-    expected = f"[iteration, number] pairs, from iteration 0 on, numbers {least} or more"
-    for pair in schedule:
-        numbers = isinstance(pair, list | tuple) and all(isinstance(number, int | float) for number in pair)
-        require(numbers and len(pair) == 2, key, expected, schedule)
-    starts = [start for start, _ in schedule]
-    rising = starts == sorted(set(starts)) and starts[:1] in ([], [0])
-    require(rising and all(number >= least for _, number in schedule), key, expected, schedule)
-
-
-def scheduled(schedule: list[list[Any]], iteration: int, otherwise: Any) -> Any:
-    """The number that a schedule has reached."""
-    reached = [number for start, number in schedule if start <= iteration]
+def scheduled(pairs: Sequence[Sequence[Any]], iteration: int, otherwise: Any) -> Any:
+    """Number that a schedule has reached at an iteration; `otherwise` if the schedule is empty."""
+    reached = [number for start, number in pairs if start <= iteration]
     return reached[-1] if reached else otherwise
+
+
+def cores() -> int:
+    """CPU cores available to this process (SLURM limits respected)."""
+    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    return max(1, min(free, int(given))) if given.isdigit() else free

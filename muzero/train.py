@@ -19,14 +19,15 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from muzero.runs.memory import settle_memory
-from muzero.training.trainer import EXIT_DIVERGED, run
+from muzero.training.command import train
+from muzero.training.trainer import EXIT_DIVERGED
 
 
 @hydra.main(version_base="1.3", config_path="pkg://conf", config_name="config")
 def main(raw: DictConfig) -> None:
     """Entry point of `python -m muzero.train`."""
     settle_memory()
-    code = run(raw)  # a function of its own, whose trainer no exception of this one keeps alive
+    code = train(raw)  # in a function of its own, so that no exception raised here keeps the trainer alive
     if code == EXIT_DIVERGED and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise RuntimeError("the loss diverged")  # the other runs of a sweep go on
     if code:

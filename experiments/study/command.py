@@ -28,7 +28,8 @@ from experiments.study import local, slurm
 from experiments.study.plan import DEFAULTS, Job, Stage, StudyConfig, make_plan
 from experiments.study.records import Records
 from muzero.config import Config, require
-from muzero.training.trainer import EXIT_BAD_INPUT, read_config
+from muzero.training.command import EXIT_BAD_INPUT, read_config
+from muzero.training.preflight import check_game
 
 VERBS = ("submit", "status", "plan")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -83,6 +84,7 @@ def training(config: StudyConfig) -> dict[str, Config]:
             except (HydraException, OmegaConfBaseException) as error:
                 raise ValueError(f"variant {variant}: {error}") from None
             found[variant] = read_config(raw)
+            check_game(found[variant])
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a learner remembers, its optimiser and its random streams, as tensors, arrays and JSON."""
+"""State of an optimiser and of random generators as named tensors and JSON, for checkpoints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from muzero.runs.files import CheckpointError, Json, Tensors, wrap_errors
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, network: nn.Module) -> tuple[dict[str, Tensor], Json]:
-    """What an optimiser of (some of) the network's parameters remembers, as named tensors and JSON."""
+    """State of an optimiser of some or all of the network's parameters, as named tensors and JSON."""
     names = {parameter: name for name, parameter in network.named_parameters()}
     tensors: dict[str, Tensor] = {}
     groups, scalars = [], {}
@@ -35,10 +35,10 @@ def optimizer_state(optimizer: torch.optim.Optimizer, network: nn.Module) -> tup
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, network: nn.Module, tensors: Tensors, state: Json) -> None:
-    """Gives an optimiser the memory and the settings that `optimizer_state` took from one like it.
+    """Give an optimiser the state and the settings that `optimizer_state` took from one of the same parameters.
 
     Raises:
-      CheckpointError: the two are not alike; names the parameters.
+      CheckpointError: the parameters differ; names them.
     """
     names = {parameter: name for name, parameter in network.named_parameters()}
     groups: list[Json] = state["groups"]
@@ -76,7 +76,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, network: nn.Module, tens
 
 
 def _differences(where: str, saved: Sequence[str], here: Sequence[str]) -> list[str]:
-    """What is wrong with two lists of parameter names that should be the same."""
+    """Messages about two lists of parameter names that should be the same."""
     only_saved, only_here = [n for n in saved if n not in here], [n for n in here if n not in saved]
     found = [f"{where}: {name} was saved, but is not in the network" for name in only_saved]
     found += [f"{where}: {name} is in the network, but was not saved" for name in only_here]
@@ -89,7 +89,7 @@ _BIT_GENERATORS = {"PCG64": np.random.PCG64, "Philox": np.random.Philox}
 
 
 def rng_to_json(generator: np.random.Generator) -> Json:
-    """The state of a generator (PCG64 or Philox), that of its `spawn` included."""
+    """State of a generator (PCG64 or Philox), including the state of its `spawn`."""
     bits = generator.bit_generator
     state: Any = bits.state
     require(state["bit_generator"] in _BIT_GENERATORS, "generator", " or ".join(_BIT_GENERATORS), bits)
@@ -99,7 +99,7 @@ def rng_to_json(generator: np.random.Generator) -> Json:
 
 
 def rng_from_json(saved: Mapping[str, Any]) -> np.random.Generator:
-    """A generator that continues where the one given to `rng_to_json` stopped."""
+    """Generator that continues where the one given to `rng_to_json` stopped."""
     with wrap_errors("state of a random generator"):
         seed = saved["seed"] and np.random.SeedSequence(**saved["seed"])
         bits = _BIT_GENERATORS[saved["state"]["bit_generator"]](seed)

@@ -17,7 +17,7 @@ from muzero.model.network import Network
 from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from tests.oracle.skyjo import Skyjo
-from tests.training.test_learner import P, a_batch
+from tests.training.batches import P, a_batch
 
 RULES: list[dict[str, Any]] = [{}, {"clearing": "voluntary"}, {"setup": "chosen"}]
 

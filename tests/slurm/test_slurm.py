@@ -23,7 +23,7 @@ import pytest
 
 from muzero.runs import checkpoint, metrics
 from tests.slurm.throwaway import ROOT, Slurm, reason_to_skip, wait_until
-from tests.training.test_trainer import TINY, Run, result, same
+from tests.training.processes import TINY, Run, result, same
 
 pytestmark = [
     pytest.mark.slow,

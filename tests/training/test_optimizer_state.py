@@ -1,4 +1,4 @@
-"""An optimiser and a random stream go on as if they had never been saved."""
+"""muzero.training.optimizer_state: optimisers and random generators continue as if they had never been saved."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def train(network: nn.Module, optimizer: torch.optim.Optimizer, steps: int, gene
 
 
 @pytest.mark.parametrize("options", [{}, {"amsgrad": True}, {"foreach": False}, {"fused": True}])
-def test_training_continues_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_restored_optimizer_continues_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:
     network, optimizer = learner(0, **options)
     stream = torch.Generator().manual_seed(5)
     train(network, optimizer, 3, stream)
@@ -71,7 +71,7 @@ def test_training_continues_bit_for_bit(tmp_path: Path, options: dict[str, Any])
     assert all(same_tensor(tensor, untouched[name]) for name, tensor in found.tensors["optimizer"].items())
 
 
-def test_an_optimizer_that_has_not_stepped(tmp_path: Path) -> None:
+def test_optimizer_without_steps_round_trips(tmp_path: Path) -> None:
     network, optimizer = learner(0)
     flat, plain = optimizer_state(optimizer, network)
     assert not flat
@@ -80,7 +80,7 @@ def test_an_optimizer_that_has_not_stepped(tmp_path: Path) -> None:
     assert not other.state
 
 
-def test_settings_may_be_tensors() -> None:
+def test_optimizer_settings_that_are_tensors_are_restored() -> None:
     network = nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(network.named_parameters(), lr=torch.tensor(0.01))
     flat, plain = optimizer_state(optimizer, network)
@@ -89,7 +89,7 @@ def test_settings_may_be_tensors() -> None:
     assert same_tensor(other.param_groups[0]["lr"], torch.tensor(0.01))
 
 
-def test_another_network_is_named() -> None:
+def test_state_of_another_network_is_refused_by_parameter_name() -> None:
     network, optimizer = learner(0)
     train(network, optimizer, 1, torch.Generator())
     flat, plain = optimizer_state(optimizer, network)
@@ -124,7 +124,7 @@ def test_another_network_is_named() -> None:
 @pytest.mark.parametrize(
     "bits", [np.random.PCG64(3), np.random.Philox(3), np.random.Philox(key=3), np.random.PCG64([2**70, 5])]
 )
-def test_numpy_streams_continue(bits: np.random.BitGenerator) -> None:
+def test_restored_numpy_generator_continues_its_stream(bits: np.random.BitGenerator) -> None:
     generator = np.random.Generator(bits)
     generator.random(5)
     generator.integers(0, 10, dtype=np.uint32)  # leaves half of a number in the state
@@ -138,7 +138,7 @@ def test_numpy_streams_continue(bits: np.random.BitGenerator) -> None:
         assert again.spawn(1)[0].random() == generator.spawn(1)[0].random()
 
 
-def test_streams_that_cannot_be_restored() -> None:
+def test_unknown_or_damaged_generator_states_are_refused() -> None:
     with pytest.raises(ValueError, match="PCG64 or Philox"):
         rng_to_json(np.random.Generator(np.random.MT19937(1)))
     good = rng_to_json(np.random.default_rng(1))

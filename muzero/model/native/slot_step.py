@@ -1,7 +1,7 @@
 """The recurrent step of a slots network in C++, for searches on a CPU.
 
 Torch needs some eighty operations, each over all rows; the C++ kernels compute a few dozen rows at a time with
-everything in the cache. `muzero.model.latents` remains the definition of the network: this module hands its weights to
+everything in the cache. `muzero.model.slots` remains the definition of the network: this module hands its weights to
 the kernels under the names that they have there. `muzero.search.backend` is the only module that uses this one.
 """
 

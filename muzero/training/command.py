@@ -1,0 +1,80 @@
+"""From the command line to a run: reads the configuration, opens the run directory and trains."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from muzero.config import Config
+from muzero.runs import checkpoint
+from muzero.runs.run_directory import RunLocked, config_hash, open_run
+from muzero.training.preflight import preflight
+from muzero.training.trainer import Trainer
+
+EXIT_BAD_INPUT = 2
+# Settings that a resumed run may change: they do not change what is learned, or only when a run ends.
+CHANGEABLE = (
+    "logging",
+    "runtime",
+    "run_dir",
+    "train.iterations",
+    "train.minutes",
+    "train.checkpoint_every",
+    "search.backend",
+)
+
+ConfigStore.instance().store(name="schema", node=Config)  # the first entry of conf/config.yaml's defaults list
+
+
+def read_config(raw: DictConfig) -> Config:
+    """Configuration from what Hydra composed, its numbers checked (`preflight` checks the rest)."""
+    try:  # Hydra accepts +unknown.key=1
+        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.to_container(raw)))
+    except OmegaConfBaseException as error:
+        raise ValueError(error) from None
+    assert isinstance(config, Config)
+    config.check()
+    return config
+
+
+def run_directory(config: Config) -> Path:
+    """Directory that the user named, or one named by the configuration."""
+    if config.run_dir:
+        return Path(config.run_dir)
+    name = f"{config.game.name}-{config.variant}-{config_hash(asdict(config), CHANGEABLE)}"
+    return Path("runs") / name
+
+
+@contextmanager
+def prepared(config: Config) -> Iterator[Trainer]:
+    """Trainer in its run directory, ready to go on. Bad input is refused here, before any work."""
+    preflight(config)
+    with open_run(run_directory(config), asdict(config), CHANGEABLE) as run:
+        saved = bool(checkpoint.checkpoints(run.path))
+        again = " from the start: nothing had been saved" if run.resumed and not saved else ""
+        print(f"{'resuming' if saved else 'training'} {config.variant} in {run.path}{again}", flush=True)
+        try:
+            trainer = Trainer(config, run)
+        except BaseException:
+            if not run.resumed:
+                run.forget()
+            raise
+        yield trainer
+
+
+def train(raw: DictConfig) -> int:
+    """Train as Hydra's configuration says; returns the exit code."""
+    with ExitStack() as stack:
+        try:
+            trainer = stack.enter_context(prepared(read_config(raw)))
+        except (ValueError, RunLocked) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return EXIT_BAD_INPUT
+        return trainer.train()

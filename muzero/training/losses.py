@@ -1,0 +1,170 @@
+"""Losses of windows: the network is unrolled over K actions and compared with the targets of K + 1 positions.
+
+Shapes: B windows, K steps of a window after its first position, P players, A actions, E egos, N bins, L numbers in a
+latent, W numbers in an observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from muzero.model.network import Network
+
+LOSSES = ("policy", "value", "reward", "winner", "rank", "reconstruction", "consistency")
+_COMPILED_KINDS = 64  # compiled versions of the losses: per network, batch size, device and thread count
+_RECONSTRUCTED = 4  # one window of four is reconstructed: enough to learn from, and it is the most expensive loss
+_UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
+
+
+def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy of [..., N] logits and target distributions -> [...]."""
+    return -(target * logits.float().log_softmax(-1)).sum(-1)
+
+
+def per_ego(target: Tensor, egos: int) -> Tensor:
+    """Roll targets [B, P, ...], seats counted from the frame's first, to each ego's seat first: [B, E, P, ...]."""
+    return torch.stack([target.roll(-ego, 1) for ego in range(egos)], 1)
+
+
+def window_losses(
+    network: Network,
+    batch: dict[str, Tensor],
+    one_step_share: float = 0.0,
+    discount: float = 1.0,
+    skipped: Collection[str] = (),
+) -> tuple[Tensor, Tensor]:
+    """Losses of each window, and its TD error.
+
+    The first position counts fully, each of the K unrolled ones 1 / K, and every step of the dynamics passes half of
+    the gradient on. All positions of all windows go through the prediction heads in one batch. With the slots latent,
+    imagined positions are also compared with the real ones: with their visible cards (reconstruction) and with their
+    latents (consistency). In games with private information, only positions seen by the same player are targets of
+    these two losses and of one-step values.
+
+    Args:
+      batch: fields of a `Batch` as tensors.
+      one_step_share: share of a value target that is the network's own value one decision later, where that position
+        is known.
+      discount: discount of that value.
+      skipped: losses not to compute, among reconstruction and consistency; they are then 0.
+
+    Returns:
+      losses [len(LOSSES), B]; TD errors [B] of the mover's value. Without one-step values, the distance from the
+      target at the first position; with them, the largest distance from the one-step value over all positions.
+    """
+    B, K = batch["actions"].shape
+    unrolled, rewards = _unroll(network, batch)
+    predicted = network.predict(unrolled.flatten(0, 1), batch["to_play"].flatten())
+    share = torch.full((K + 1,), 1.0 / K, device=unrolled.device)
+    share[0] = 1.0
+
+    def over_windows(losses: Tensor, mask: Tensor) -> Tensor:
+        """Sum positions, [B (K+1)] or [B, K+1] -> [B]."""
+        return (losses.view(B, K + 1) * mask * share).sum(1)
+
+    seen_by_same = (batch["to_play"] == 0).float() if network.spec.private else torch.ones_like(batch["live"])
+    reconstructs, consistent = (
+        network.decoder is not None and name not in skipped for name in ("reconstruction", "consistency")
+    )
+    real_latents = values_next = None
+    if one_step_share or consistent:
+        with torch.no_grad():
+            following = batch["obs"][:, 1:].flatten(0, 1)
+            if one_step_share:
+                real_latents, values_next = network.values_of_observation(following)
+            else:
+                real_latents = network.represent(following)
+    target = batch["value"]
+    if one_step_share:
+        assert values_next is not None
+        one_step = one_step_values(network, batch, values_next.view(B, K, -1), discount)
+        known = one_step_mask(network, batch)
+        target = torch.lerp(target, one_step, one_step_share * known.unsqueeze(2))
+    returns = network.support.two_hot(target).flatten(0, 1)
+    paid = network.support.two_hot(batch["reward"])  # (B, K, P, N)
+    totals = dict.fromkeys(LOSSES, torch.zeros(B, device=unrolled.device))
+    policy = cross_entropy(predicted.policy, batch["policy"].flatten(0, 1))
+    totals["policy"] = over_windows(policy, batch["policy_mask"])
+    values = cross_entropy(predicted.value, returns) * value_shares(network, batch["to_play"].flatten())
+    totals["value"] = over_windows(values.sum(1), batch["value_mask"])
+    reward = cross_entropy(rewards, paid).mean(2)
+    totals["reward"] = (reward * batch["reward_mask"]).sum(1) / K
+    if predicted.winner is not None and predicted.rank is not None:
+        egos = predicted.winner.shape[1]
+        winner = cross_entropy(predicted.winner, per_ego(batch["winner"].flatten(0, 1), egos)).mean(1)
+        rank = cross_entropy(predicted.rank, per_ego(batch["rank"].flatten(0, 1), egos)).mean((1, 2))
+        totals["winner"] = over_windows(winner, batch["outcome_mask"])
+        totals["rank"] = over_windows(rank, batch["outcome_mask"])
+    if reconstructs:
+        few = -(-B // _RECONSTRUCTED)
+        cards = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
+        losses = (cards.view(few, K + 1) * (batch["live"] * seen_by_same)[:few] * share).sum(1) * (B / few)
+        totals["reconstruction"] = F.pad(losses, (0, B - few))
+    if consistent:
+        assert real_latents is not None
+        distance = (unrolled[:, 1:] - real_latents.view(B, K, -1)).square().mean(2)
+        totals["consistency"] = (distance * (batch["live"] * seen_by_same)[:, 1:]).sum(1) / K
+    value = network.support.expectation(predicted.value.detach()[:, 0]).view(B, K + 1)
+    if one_step_share:
+        td_error = ((value - one_step[:, :, 0]).abs() * known).amax(1)
+    else:
+        td_error = (value - batch["value"][:, :, 0])[:, 0].abs()
+    return torch.stack([totals[name] for name in LOSSES]), td_error
+
+
+def _unroll(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """Latents [B, K+1, L] from the first observations on, and reward logits [B, K, P, N] of the steps between."""
+    latent = network.represent(batch["obs"][:, 0])
+    latents, rewards = [latent], []
+    for k in range(batch["actions"].shape[1]):
+        latent = latent * _UNROLL_GRADIENT + latent.detach() * (1 - _UNROLL_GRADIENT)
+        latent, reward = network.step(latent, batch["actions"][:, k], batch["shifts"][:, k])
+        latents.append(latent)
+        rewards.append(reward)
+    return torch.stack(latents, 1), torch.stack(rewards, 1)
+
+
+def value_shares(network: Network, to_play: Tensor) -> Tensor:
+    """Share of each seat's value in the value loss, [N, P] for to_play [N], or [1, P] if it is the same everywhere.
+
+    Where hands are hidden the observer's own value has half of the weight: most of what decides the values of the
+    others cannot be known from there.
+    """
+    P = network.num_players
+    if not network.spec.private:
+        return torch.full((1, P), 1 / P, device=to_play.device)
+    observer = -to_play % P if network.frame == "mover" else torch.zeros_like(to_play)
+    own = F.one_hot(observer, P).float()
+    return 0.5 * own + 0.5 / (P - 1) * (1 - own)
+
+
+def one_step_values(network: Network, batch: dict[str, Tensor], values_next: Tensor, discount: float) -> Tensor:
+    """Reward of each position plus the discounted value of the next, [B, K+1, P]; 0 at the last position.
+
+    Args:
+      values_next: [B, K, P] values of the positions after the first, seats counted from their movers.
+    """
+    P = network.num_players
+    turns = batch["to_play"][:, 1:] if network.frame == "root" else batch["shifts"]
+    seats = (torch.arange(P, device=values_next.device) - turns.unsqueeze(2)) % P
+    return F.pad(batch["reward"] + discount * values_next.gather(2, seats), (0, 0, 0, 1))
+
+
+def one_step_mask(network: Network, batch: dict[str, Tensor]) -> Tensor:
+    """Mask [B, K+1] of positions whose next position's value is a target."""
+    known = batch["live"][:, 1:]
+    if network.spec.private:
+        known = known * (batch["shifts"] == 0)
+    return F.pad(known, (0, 1))
+
+
+@cache
+def compiled_losses() -> Callable[..., tuple[Tensor, Tensor]]:
+    """`window_losses` through torch.compile."""
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
+    return torch.compile(window_losses, dynamic=False)

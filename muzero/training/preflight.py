@@ -1,0 +1,79 @@
+"""Checks of a configuration that need the game, a network or the machine, made before any work.
+
+`Config.check` has compared the numbers with their ranges; here the environment, the encoder and torch say what they
+cannot do, and the error names the key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import env
+from muzero.config import Config, GameConfig, require
+from muzero.data.augmentation import SlotPermutation
+from muzero.data.replay_buffer import megabytes_needed
+from muzero.model.encoders import groups_read
+from muzero.model.network import Network
+from muzero.model.spec import GameSpec
+from muzero.runs.processes import pick_device
+from muzero.search.backend import resolve_backend
+
+
+def preflight(config: Config) -> None:
+    """Raises a ValueError that names the key of a value that this game or this machine cannot serve."""
+    config.check()
+    check_game(config)
+    check_machine(config)
+
+
+def check_game(config: Config) -> None:
+    """Raises a ValueError for names, rules and sizes that the game does not have. Needs nothing of the machine."""
+    _check_tables(config.game)
+    for players in config.selfplay.players:
+        try:
+            _check_tables(replace(config.game, players=players))
+        except ValueError as error:
+            raise ValueError(str(error).replace("game.players", "selfplay.players", 1)) from None
+    groups_read(GameSpec.of(config.game.name, config.game.players), config.model)  # refuses unknown model.ignore
+    for players in config.player_counts():
+        _check_replay_memory(config, players)
+    if config.replay.relabel:
+        SlotPermutation(config.game.name, config.game.players)  # refuses games without symmetries
+
+
+def _check_tables(game: GameConfig) -> None:
+    """Raises a ValueError for a game, a number of players, rules or bots that the environment refuses."""
+    require(game.name in env.games(), "game.name", f"one of {', '.join(env.games())}", game.name)
+    for key, rules in (("players", game.rules), ("rules", game.rules), ("training", game.rules_for_training())):
+        try:
+            tables = env.make(game.name, 1, game.players, rules)
+        except ValueError as error:
+            if ("num_players" in str(error)) == (key == "players"):
+                raise ValueError(f"game.{key}: {str(error).removeprefix('num_players: ')}") from None
+    for key, names in (("bots", game.bots), ("held_out_bots", game.held_out_bots)):
+        for name in names:
+            try:
+                tables.bot(name)
+            except ValueError as error:
+                raise ValueError(f"game.{key}: {error}") from None
+
+
+def _check_replay_memory(config: Config, players: int) -> None:
+    """Raises a ValueError if the longest game does not fit into the replay buffer for this number of players."""
+    spec = GameSpec.of(config.game.name, players)
+    longest = int(env.make(config.game.name, 1, players, config.game.rules_for_training()).rules["max_decisions"])
+    room = megabytes_needed(longest, players, spec.width, spec.num_actions, len(spec.phase_table.possible))
+    room *= len(config.player_counts())
+    expected = f"at least {room:.3g}, the room of a game of {longest} decisions (max_decisions)"
+    require(config.replay.megabytes >= room, "replay.megabytes", expected, config.replay.megabytes)
+
+
+def check_machine(config: Config) -> None:
+    """Raises a ValueError for a device or a search backend that this machine does not have."""
+    device = pick_device(config.runtime.device)
+    on_gpu = config.runtime.worker_gpus > 0 if config.runtime.kind == "ray" else device.type == "cuda"
+    backend = config.search.backend
+    require(on_gpu or backend != "cuda_graphs", "search.backend", "not cuda_graphs where self-play has no GPU", backend)
+    require(not on_gpu or backend != "native", "search.backend", "not native where self-play has a GPU", backend)
+    if backend == "native":  # refuses networks and processors that the native step cannot serve
+        resolve_backend(Network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)

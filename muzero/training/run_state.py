@@ -1,0 +1,190 @@
+"""State of a run, as checkpoints hold it: network, learner, replay buffers, opponents and random streams."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from muzero.config import Config, SearchConfig, scheduled
+from muzero.data.replay_buffer import ReplayBuffer
+from muzero.model.network import Network
+from muzero.model.spec import GameSpec
+from muzero.runs import checkpoint
+from muzero.selfplay.opponents import Curriculum, Pool
+from muzero.selfplay.worker import PlayResult
+from muzero.training.learner import Learner
+from muzero.training.optimizer_state import optimizer_state, restore_optimizer, rng_from_json, rng_to_json
+
+
+class RunState:
+    """What a run has learned, and how far it has come.
+
+    Attributes:
+      network: network for the largest table; its weights serve the smaller ones too.
+      learner: optimiser of the network.
+      replays: replay buffer by number of players.
+      curriculum, pool: opponents other than the current network.
+      rng: random stream of sampling and of opponents.
+      iteration: iterations made.
+      games: games stored.
+      saved: newest checkpoint.
+    """
+
+    def __init__(self, config: Config, device: torch.device) -> None:
+        self.config = config
+        specs = [GameSpec.of(config.game.name, players) for players in config.player_counts()]
+        self.network = Network(specs[-1], config.model).to(device)
+        smaller = [Network(spec, config.model).to(device) for spec in specs[:-1]]
+        self.learner = Learner(self.network, config.learner, smaller, config.search.discount)
+        self.replays = {spec.num_players: make_replay_buffer(config, spec, self.network.frame) for spec in specs}
+        self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots)
+        self.pool = Pool(config.selfplay.pool)
+        self.rng = np.random.default_rng(config.seed)
+        self.iteration = self.games = 0
+        self.saved: Path | None = None
+        self._earlier_seconds, self._started = 0.0, time.monotonic()
+        self._members_before: list[int] = []  # of the pool, at the newest checkpoint
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of training, those of earlier processes included."""
+        return self._earlier_seconds + time.monotonic() - self._started
+
+    def simulations(self) -> int:
+        """Simulations per decision of self-play at this iteration."""
+        return int(scheduled(self.config.selfplay.simulations, self.iteration, self.config.search.simulations))
+
+    def search(self, simulations: int) -> SearchConfig:
+        """Settings of searches in the learner's process, which may have a GPU where self-play has none."""
+        search = replace(self.config.search, simulations=simulations)
+        return replace(search, backend="auto") if search.backend == "native" else search
+
+    def weights_for(self, players: int) -> dict[str, torch.Tensor]:
+        """Weights that self-play uses at a table for this number of players."""
+        return self.network.weights_for(players, self.learner.playing_weights())
+
+    def store(self, played: list[PlayResult]) -> None:
+        """Add episodes to the replay buffers, and their results to the win rates of the curriculum."""
+        for part in played:
+            for episode, opponent, points in zip(part.episodes, part.opponents, part.points, strict=True):
+                self.replays[episode.num_players].add(episode)
+                self.games += 1
+                if opponent >= 0 and not episode.truncated:
+                    self.curriculum.note(opponent, points, episode.num_players)
+
+    def warmed_up(self) -> bool:
+        """Whether every replay buffer holds its share of the decisions that learning begins with."""
+        share = -(-self.config.replay.warm_up // len(self.replays))
+        return all(replay.ready(share) for replay in self.replays.values())
+
+    def draw_buffer(self) -> ReplayBuffer:
+        """Draw a replay buffer with probability proportional to its size."""
+        replays = list(self.replays.values())
+        if len(replays) == 1:
+            return replays[0]
+        sizes = np.array([len(replay) for replay in replays])
+        return replays[int(self.rng.choice(len(replays), p=sizes / sizes.sum()))]
+
+    def save(self, path: Path, selfplay: Mapping[str, NDArray[Any]], metrics_offset: int) -> None:
+        """Write a checkpoint.
+
+        Args:
+          path: the run directory.
+          selfplay: state of the runtime, for the games under way.
+          metrics_offset: length of the metrics file; what a later process finds behind it was not saved.
+        """
+        c, learner = self.config, self.learner
+        tensors: dict[str, Mapping[str, torch.Tensor]] = {
+            "weights": {n: p.detach().cpu() for n, p in self.network.named_parameters()}
+        }
+        memory, optimizer = optimizer_state(learner.optimizer, self.network)
+        tensors["optimizer"] = {name: tensor.cpu() for name, tensor in memory.items()}
+        if learner.ema is not None:
+            tensors["ema"] = {name: tensor.cpu() for name, tensor in learner.ema.items()}
+        state = {
+            "optimizer": optimizer,
+            "steps": learner.steps,
+            "games": self.games,
+            "elapsed": self.elapsed,
+            "curriculum": self.curriculum.state(),
+            "pool": self.pool.members,
+            "rng": rng_to_json(self.rng),
+            "metrics_offset": metrics_offset,
+        }
+        # The checkpoint before this one may be needed, if this one is damaged, with members that have left since.
+        kept = {*range(0, self.iteration + 1, c.train.keep_every), *self.pool.members, *self._members_before}
+        self._members_before = list(self.pool.members)
+        replays = {f"replay_{players}": replay.state() for players, replay in self.replays.items()}
+        self.saved = checkpoint.save(
+            path,
+            self.iteration,
+            tensors=tensors,
+            arrays={**replays, "selfplay": selfplay},
+            state=state,
+            agent=self._agent(),
+            permanent=kept,
+        )
+
+    def _agent(self) -> dict[str, Any]:
+        """Description of the agent, from which a checkpoint can be played."""
+        c = self.config
+        return {
+            "game": c.game.name,
+            "game_version": self.network.spec.version,
+            "players": c.game.players,
+            "player_counts": c.player_counts(),
+            "rules": c.game.rules,
+            "variant": c.variant,
+            "model": asdict(c.model),
+            "search": asdict(self.search(self.simulations())),
+        }
+
+    def load(self, found: checkpoint.Checkpoint) -> None:
+        """Continue from a checkpoint of a run with the same configuration."""
+        state, learner = found.state, self.learner
+        self.network.load_state_dict(found.tensors["weights"])
+        restore_optimizer(learner.optimizer, self.network, found.tensors["optimizer"], state["optimizer"])
+        if learner.ema is not None:
+            learner.load_ema(found.tensors["ema"])
+        learner.steps = int(state["steps"])
+        for players, replay in self.replays.items():
+            replay.load(found.arrays[f"replay_{players}"])
+        self.games, self._earlier_seconds = int(state["games"]), float(state["elapsed"])
+        self.curriculum.load(state["curriculum"])
+        self.pool.members = [int(member) for member in state["pool"]]
+        self._members_before = list(self.pool.members)
+        self.rng = rng_from_json(state["rng"])
+        self.iteration, self.saved = found.iteration, found.path
+
+
+def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuffer:
+    """Replay buffer for the number of players of a spec, with its share of the memory."""
+    c = config.at_tables_for(spec.num_players)
+    try:
+        return ReplayBuffer(
+            num_players=spec.num_players,
+            width=spec.width,
+            num_actions=spec.num_actions,
+            num_phases=len(spec.phase_table.possible),
+            budget_bytes=int(c.replay.megabytes * 2**20),
+            unroll=c.learner.unroll,
+            steps=c.learner.td_steps,
+            discount=c.search.discount,
+            frame=frame,
+            keep_share=c.replay.keep_share,
+            keep_at_least=c.replay.keep_at_least,
+            stratify=c.replay.stratify,
+            alpha=c.replay.alpha,
+            beta=c.replay.beta,
+        )
+    except MemoryError:
+        raise ValueError(
+            f"replay.megabytes: expected what this machine has room for, got {config.replay.megabytes:g}"
+        ) from None

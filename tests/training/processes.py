@@ -1,0 +1,169 @@
+"""Training runs in processes of their own, for tests that stop, kill, resume and compare them."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muzero.runs import checkpoint, metrics
+from muzero.search.planner import Planner
+from muzero.train import main
+from muzero.training import trainer
+from muzero.training.learner import Learner
+
+TINY = [
+    "preset=smoke",
+    "+variant=belief",
+    "selfplay.tables=4",
+    "selfplay.games_per_iteration=4",
+    "selfplay.pool.every=3",
+    "search.simulations=2",
+    "search.max_considered=2",
+    "search.backend=native",
+    "game.bots=[greedy_value]",
+    "game.held_out_bots=[]",
+    "+game.rules.episode=round",
+    "evaluation.every=2",
+    "evaluation.games=2",
+    "evaluation.simulations=2",
+    "replay.warm_up=100",
+    "learner.batch=8",
+    "train.iterations=6",
+    "train.checkpoint_every=2",
+]
+WAIT = 240.0
+
+# Processes are forked from one that has imported everything, which takes longer than most runs.
+_fork = multiprocessing.get_context("forkserver")
+_fork.set_forkserver_preload(["muzero.train", "tests.training.processes"])
+
+
+@dataclass(frozen=True)
+class Death:
+    """When a process kills itself: after so many iterations, so many calls of a function and so many seconds more."""
+
+    iterations: int
+    during: str
+    calls: int
+    seconds: float
+
+    def prepare(self) -> None:
+        """Arm the process that calls this."""
+        left = [self.iterations, self.calls]
+
+        def watch(kind: Any, name: str, what: int) -> None:
+            function = getattr(kind, name)
+
+            def counted(*given: Any, **options: Any) -> Any:
+                if what == 0 or left[0] <= 0:
+                    left[what] -= 1
+                if left[1] == 0:
+                    threading.Timer(self.seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+                return function(*given, **options)
+
+            setattr(kind, name, counted)
+
+        watch(metrics.Metrics, "log", 0)
+        watch(*MOMENTS[self.during], 1)
+
+
+MOMENTS: dict[str, tuple[Any, str]] = {
+    "starting": (checkpoint, "load_latest"),
+    "playing": (Planner, "plan"),
+    "learning": (Learner, "step"),
+    "evaluating": (trainer, "evaluate_bots"),
+    "logging": (metrics.Metrics, "log"),
+    "saving": (checkpoint, "write"),
+    "thinning": (checkpoint, "_let_go"),
+}
+
+
+def _main(log: str, where: str, argv: list[str], death: Death | None) -> None:
+    """Body of a process: `python -m muzero.train ARGV` in a directory, its output in a file."""
+    if death:
+        death.prepare()
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(where)
+    sys.argv = ["muzero.train", *argv]
+    main()
+
+
+class Run:
+    """A training process in a directory of its own."""
+
+    def __init__(
+        self, home: Path, *argv: str, settings: list[str] = TINY, name: str = "run", death: Death | None = None
+    ) -> None:
+        home.mkdir(exist_ok=True)
+        self.path, self._log = home / name, home / "log"
+        self._log.unlink(missing_ok=True)
+        directory = [] if name == "" else [f"run_dir={self.path}"]
+        options = sorted((*settings, *directory, *argv), key=lambda word: not word.startswith("--"))  # those first
+        given = (str(self._log), str(home), options, death)
+        self.process = _fork.Process(target=_main, args=given)
+        self.process.start()
+
+    @property
+    def log(self) -> str:
+        """Output so far."""
+        return self._log.read_text() if self._log.exists() else ""
+
+    @property
+    def lines(self) -> int:
+        """Iterations logged."""
+        file = self.path / metrics.METRICS
+        return file.read_bytes().count(b"\n") if file.exists() else 0
+
+    def wait_until(self, true: Callable[[], bool]) -> bool:
+        """Whether it became true before the process ended."""
+        end = time.monotonic() + WAIT
+        while self.process.is_alive() and not true():
+            assert time.monotonic() < end, self.log
+            time.sleep(0.01)
+        return self.process.is_alive()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def end(self) -> int:
+        """Wait for the end; returns the exit code."""
+        self.process.join(WAIT)
+        code = self.process.exitcode
+        if code is None:
+            self.process.kill()
+        assert code is not None, self.log
+        return code
+
+    def done(self) -> Run:
+        """Wait for an end with exit code 0."""
+        assert self.end() == 0, self.log
+        return self
+
+
+def result(path: Path) -> dict[str, bytes]:
+    """Bytes that must not depend on how a run came about: metrics, and the last checkpoint without its clock."""
+    last = checkpoint.checkpoints(path)[-1]
+    files = [path / metrics.METRICS, *(f for f in last.iterdir() if f.suffix in (".safetensors", ".npz"))]
+    assert len(files) >= 5
+    state = json.loads((last / checkpoint.STATE).read_text())["state"]
+    assert state.pop("elapsed") > 0
+    return {last.name: json.dumps(state).encode(), **{file.name: file.read_bytes() for file in files}}
+
+
+def same(one: dict[str, bytes], other: dict[str, bytes]) -> bool:
+    """Whether two results are equal; an error if they hold different files."""
+    assert one.keys() == other.keys()
+    return [name for name in one if one[name] != other[name]] == []
