@@ -85,7 +85,7 @@ def round_robin(rng: np.random.Generator, logits: NDArray[np.float64], games: in
 
 
 def ladder_coverage(runs: int, spread: float) -> float:
-    """Share of intervals that cover the truth, over all pairs of four players (pairs with the anchor: their ratings)."""
+    """Share of intervals that cover the truth, over all pairs of four players (with the anchor: its rating)."""
     rng = np.random.default_rng(3)
     logits = dict(zip("abcd", spread * np.array([0.0, 1.0, -1.0, 2.0]), strict=True))
     covered = []

@@ -24,7 +24,7 @@ from hydra import compose, initialize_config_module
 
 import env
 from env.game_record import GameRecord, verify
-from muzero.agents.agent_spec import load_network, parse
+from muzero.agents.agent_spec import AgentSpec, load_network
 from muzero.config import cores
 from muzero.model.network import Network, count_parameters
 from muzero.model.spec import GameSpec
@@ -256,10 +256,10 @@ def test_a_run_can_mix_numbers_of_players_and_resume(tmp_path: Path) -> None:
     assert found.agent["player_counts"] == [2, 3]
     assert all(len(found.arrays[f"replay_{players}"]["action"]) for players in (2, 3))
     for players in (2, 3):
-        network, _ = load_network(parse(f"policy:{whole.path}"), "skyjo", players)
+        network, _ = load_network(AgentSpec.parse(f"policy:{whole.path}"), "skyjo", players)
         assert network.num_players == players
     with pytest.raises(ValueError, match="players: expected 4 as in this match, got 'one of 2, 3'"):
-        load_network(parse(f"policy:{whole.path}"), "skyjo", 4)
+        load_network(AgentSpec.parse(f"policy:{whole.path}"), "skyjo", 4)
 
 
 def test_a_checkpoint_plays_with_the_simulations_of_its_time(tmp_path: Path) -> None:
