@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import env
 from muzero.config import SearchConfig
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.backend import resolve_backend
 from muzero.search.lane import Clock, Lane

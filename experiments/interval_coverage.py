@@ -1,14 +1,14 @@
-"""How honest the statistics of matches are, and what paired deals bring, measured on simulated and on played games.
+"""Coverage of the intervals of muzero.stats, and the gain from paired deals, on simulated and on played games.
 
     python experiments/interval_coverage.py --out experiments/results/interval_coverage
 
 1. Coverage at a nominal 95 % of every interval of muzero.stats, for matches of 1,000 games (500 deals) whose truth is
    known: games that are independent, games with draws, and the deals of real matches between bots, drawn with
-   replacement from a large sample, so that the two games of a deal hang together as they do in play.
-2. Two equal agents: 100 evaluations of 400 games each between two copies of a bot that differ only in their randomness.
-   Counts how often 0.5 is inside the interval, and how often a test at 0.05 finds a difference that is not there.
-3. Variance reduction: how many unpaired games the paired ones are worth, for several pairs of bots.
-4. How many games it takes to find a difference.
+   replacement from a large sample, so that the two games of a deal are correlated as they are in play.
+2. Two equal agents: 100 evaluations of 400 games each between two copies of a bot that differ only in their seeds.
+   Counts how often 0.5 is inside the interval, and how often a test at 0.05 finds a difference that does not exist.
+3. Variance reduction: number of unpaired games that are as precise as the paired ones, for several pairs of bots.
+4. Number of games needed to find a difference.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from experiments import common as studies
 from experiments.common import Row
 from muzero import stats
 from muzero.agents.agents import Bot
-from muzero.matches.paired_games import Games, paired_games
+from muzero.matches.games import Games
+from muzero.matches.paired_games import paired_games
+from muzero.runs.markdown import markdown_table
 from muzero.stats import Interval
 
 Floats = NDArray[np.float64]
-Method = Callable[[Floats, int], Interval]  # of games, so many to a deal
+Method = Callable[[Floats, int], Interval]  # of games, and the number of games per deal
 
 PAIRS = (
     ("greedy", "column_hunter"),
@@ -52,10 +54,10 @@ METHODS: dict[str, Method] = {
 
 
 WIN_RATES = (0.5, 0.55, 0.65, 0.75, 0.9, 0.97, 0.99, 0.999)
-TABLES = (4, 8)  # players, besides two
-SLOW = ("sequential",)  # and far from 0.95: a few of the matches will do
-_FEW = 32  # one of so many
-_wilson, _clopper_pearson = cache(stats.wilson), cache(stats.clopper_pearson)  # few results differ
+TABLES = (4, 8)  # numbers of players, besides two
+SLOW = ("sequential",)  # methods that are slow and far from 0.95: a few of the matches are enough
+_FEW = 32  # slow methods see one match of this many
+_wilson, _clopper_pearson = cache(stats.wilson), cache(stats.clopper_pearson)  # few distinct results
 EXACT = {"wilson": _wilson, "clopper_pearson": _clopper_pearson}
 
 
@@ -93,7 +95,7 @@ def coverage(
     seed: Sequence[int],
     per_deal: int = 2,
 ) -> dict[str, Row]:
-    """How often each interval has the true win rate in it (for Elo: the true difference, which is the same event)."""
+    """Share of matches in which each interval covers the true win rate (Elo and Wilson cover in the same matches)."""
     rng = np.random.default_rng(seed)
     found: dict[str, list[tuple[bool, float]]] = {name: [] for name in METHODS}
     for number in range(matches):
@@ -109,7 +111,7 @@ def coverage(
 
 
 def exact_coverage(method: Callable[[float, int], Interval], rate: float, games: int) -> float:
-    """Coverage of an interval of independent games without draws: the sum over all results, no simulation."""
+    """Exact coverage of an interval for independent games without draws: a sum over all results, no simulation."""
     wins = np.arange(games + 1)
     bounds = [method(float(won), games) for won in wins]
     inside = np.array([found.low <= rate <= found.high for found in bounds])
@@ -117,7 +119,7 @@ def exact_coverage(method: Callable[[float, int], Interval], rate: float, games:
 
 
 def ladder_coverage(games: int, matches: int, seed: int) -> Row:
-    """Elo intervals of four players of known strength who play a round robin."""
+    """Coverage of the Elo intervals of four players of known strength in a round robin."""
     rng, names = np.random.default_rng(seed), ["a", "b", "c", "d"]
     elos = np.array([0.0, 50.0, 120.0, -80.0])
     chance = np.vectorize(stats.rate_of_elo)(elos[:, None] - elos)
@@ -140,7 +142,7 @@ def ladder_coverage(games: int, matches: int, seed: int) -> Row:
 
 
 def equal_agents(evaluations: int, games: int, seed: int) -> Row:
-    """Many evaluations of two copies of a bot."""
+    """Intervals and tests in many evaluations of two copies of a bot."""
     a, b = Bot(EQUAL, seed=1), Bot(EQUAL, seed=2)
     deals = evaluations * games // 2
     played = paired_games(a, b, deals, game="skyjo", seed=seed, batch=8192, threads=os.cpu_count() or 1)
@@ -169,14 +171,14 @@ def equal_agents(evaluations: int, games: int, seed: int) -> Row:
 
 
 def play(a: str, b: str, deals: int, episode: str, seed: int, players: int = 2) -> Games:
-    """A long match of two bots, the second in all other seats."""
+    """Play a long match of two bots, the second in all other seats."""
     rules, threads = {"preset": "official", "episode": episode}, os.cpu_count() or 1
     settings: Row = {"game": "skyjo", "players": players, "rules": rules, "batch": 8192, "threads": threads}
     return paired_games(Bot(a), Bot(b), deals, seed=seed, **settings)
 
 
 def reduction(a: str, b: str, episode: str, games: Games) -> Row:
-    """What pairing brought, for the win rate and for the score difference."""
+    """Gain in precision from pairing, for the win rate and for the score difference."""
     won = stats.variance_reduction(games.won)
     score = stats.variance_reduction(games.scores_b - games.scores_a)
     return {
@@ -196,7 +198,7 @@ def reduction(a: str, b: str, episode: str, games: Games) -> Row:
 
 
 def sizes() -> list[Row]:
-    """Games for a test at 0.05 with power 0.8: two win rates against a common opponent, and one head-to-head."""
+    """Games needed for a test at 0.05 with power 0.8: two win rates against a common opponent, and a head-to-head."""
     rows = []
     for rate in (0.51, 0.52, 0.53, 0.55, 0.6, 0.65, 0.75):
         two, one = stats.sample_size(rate, 0.5), stats.sample_size_of_match(rate)
@@ -208,7 +210,7 @@ def sizes() -> list[Row]:
 
 
 def study(options: argparse.Namespace, command: str) -> None:
-    """Simulates, plays and writes."""
+    """Simulate, play and write the results."""
     matches, games, seed = options.matches, options.games, options.seed
     played = {
         (a, b, episode): play(a, b, options.deals, episode, seed)
@@ -251,7 +253,7 @@ def study(options: argparse.Namespace, command: str) -> None:
 
 
 def markdown(result: Row, command: str) -> str:
-    """The study as a page."""
+    """Page with all results."""
     lines = ["# Intervals, equal agents, paired deals", "", f"    {command}", ""]
     lines += [f"## Coverage at a nominal 95 %, matches of {result['games']:,} games", ""]
     lines += [
@@ -266,10 +268,10 @@ def markdown(result: Row, command: str) -> str:
         ]
         for row in result["coverage"]
     ]
-    lines += studies.table(["games", "true rate", *METHODS], cells)
-    lines += ["", "Exactly, by summing over all results of independent games without draws:", ""]
+    lines += markdown_table(["games", "true rate", *METHODS], cells)
+    lines += ["", "Exact coverage for independent games without draws, as a sum over all results:", ""]
     cells = [[f"rate {row['rate']}", *(f"{row[name]:.4f}" for name in EXACT)] for row in result["exact"]]
-    lines += studies.table(["games", *EXACT], cells)
+    lines += markdown_table(["games", *EXACT], cells)
     ladder = result["ladder"]
     lines += ["", f"Ladder of four players: ratings {ladder['ratings']:.3f}, a difference {ladder['difference']:.3f}."]
     e = result["equal_agents"]
@@ -284,7 +286,7 @@ def markdown(result: Row, command: str) -> str:
         f"{e['inside']['paired_bootstrap']} times; p < 0.05 {e['false_alarms']} times. Over all: {studies.rate(e)}."
     ]
     lines += ["", "## Variance reduction of paired deals", ""]
-    lines += ["How many games with deals of their own would be as precise as one game of a pair.", ""]
+    lines += ["Number of games on separate deals that would be as precise as one game of a pair.", ""]
     cells = [
         [
             f"{row['a']} - {row['b']}",
@@ -299,18 +301,18 @@ def markdown(result: Row, command: str) -> str:
         for row in result["variance_reduction"]
     ]
     titles = ["pair", "episode", "games", "win rate", "win rate: factor", "correlation", "score: factor", "correlation"]
-    lines += [*studies.table(titles, cells), "", "## How many games (alpha 0.05 two-sided, power 0.8, unpaired)", ""]
+    lines += [*markdown_table(titles, cells), "", "## How many games (alpha 0.05 two-sided, power 0.8, unpaired)", ""]
     lines += ["Against 0.5: two agents that each play a common opponent, and one head-to-head match.", ""]
     cells = [
         [f"{row['rate']:.2f}", *(f"{row[k]:,}" for k in ("per_arm", "total", "match"))]
         for row in result["sample_sizes"]
     ]
-    lines += studies.table(["rate", "common opponent: per arm", "in all", "head-to-head"], cells)
+    lines += markdown_table(["rate", "common opponent: per arm", "in all", "head-to-head"], cells)
     return "\n".join(lines) + "\n"
 
 
 def plot(result: Row) -> Figure:
-    """Coverage of every interval, and the factors of pairing."""
+    """Plot the coverage of every interval, and the factors of pairing."""
     figure = Figure(figsize=(12, 4.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     rows = result["coverage"]
@@ -327,14 +329,14 @@ def plot(result: Row) -> Figure:
     right.barh(places - 0.2, [row["factor"] for row in pairs], 0.4, label="win rate")
     right.barh(places + 0.2, [row["score_factor"] for row in pairs], 0.4, label="score difference")
     right.axvline(1, color="gray", linestyle="--", linewidth=1)
-    right.set(yticks=places, xlabel="unpaired games that a paired one is worth", title="Paired deals")
+    right.set(yticks=places, xlabel="unpaired games as precise as one paired game", title="Paired deals")
     right.set_yticklabels([f"{row['a']} - {row['b']}, {row['episode']}" for row in pairs], fontsize="small")
     right.legend(fontsize="small")
     return figure
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the study."""
+    """Run the experiment; return the exit code."""
     parser = studies.make_parser(__doc__, "of each simulated match, an even number")
     parser.add_argument("--matches", type=int, default=4000, help="simulated per row (default: 4000)")
     parser.add_argument("--deals", type=int, default=10_000, help="of each pair of bots (default: 10000)")

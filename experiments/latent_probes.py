@@ -38,10 +38,10 @@ from rich.progress import track
 import env
 from experiments import common as studies
 from experiments.common import Row, Run
-from muzero.agents import agent_spec as players
+from muzero.agents.agent_spec import AgentSpec, load_network, trained_for
 from muzero.agents.agents import Policy, Situation
 from muzero.config import require
-from muzero.matches.match import require_same_rules
+from muzero.matches.match_config import require_same_rules
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 
@@ -327,8 +327,8 @@ def plot(result: Row) -> Figure:
 def load(run: Run, wanted: int | None) -> tuple[int, Network]:
     """The network of a run's chosen or newest checkpoint."""
     iteration = studies.iteration_of(run, wanted)
-    text = f"policy:{run.path},iteration={iteration}"
-    return iteration, players.load_network(players.parse(text), run.game, run.players)[0]
+    spec = AgentSpec.of("policy", run.path, iteration=iteration)
+    return iteration, load_network(spec, run.game, run.players)[0]
 
 
 def study(options: argparse.Namespace, command: str) -> None:
@@ -337,7 +337,7 @@ def study(options: argparse.Namespace, command: str) -> None:
     studies.same_players(runs)
     require(runs[0].game == GAME, str(runs[0].path), f"a run of {GAME}, whose cards the features are of", runs[0].game)
     loaded = [load(run, options.iteration) for run in runs]
-    trained = {str(run.path): players.game_of(players.parse(f"policy:{run.path}")) or {} for run in runs}
+    trained = {str(run.path): trained_for(AgentSpec.of("policy", run.path)) or {} for run in runs}
     rules = trained[str(runs[0].path)].get("rules", {})
     require_same_rules(env.make(GAME, 1, runs[0].players, rules), trained)
     positions = gather([network for _, network in loaded], options.games, rules, options.seed)

@@ -17,7 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import env
-from muzero.agents.agents import Bot, Simulator
+from muzero.agents.agents import Bot
+from muzero.agents.simulator import Simulator
 from muzero.matches.paired_games import Counter, paired_games
 
 

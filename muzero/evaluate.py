@@ -1,6 +1,8 @@
 """Head-to-head command: `python -m muzero.evaluate a=AGENT b=AGENT`; `--help` explains the keys."""
 
-from muzero.matches.match import main
+import sys
+
+from muzero.matches.command import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

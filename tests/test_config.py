@@ -22,7 +22,8 @@ import conf
 import env
 from muzero.config import Config, GameConfig, LearnerConfig, ModelConfig, PoolConfig, cores, scheduled
 from muzero.config_fields import Section, choice, number, ramp, schedule, setting
-from muzero.model.network import Network, count_parameters
+from muzero.model.network import Network
+from muzero.model.presets import count_parameters
 from muzero.model.spec import GameSpec
 from tests.composing import compose_config
 

@@ -20,10 +20,11 @@ from scipy.stats import t as student
 
 import env
 from muzero import stats
-from muzero.agents.agent_spec import fingerprint, resolve
+from muzero.agents.agent_spec import AgentSpec, fingerprint, resolve
 from muzero.config import require
-from muzero.matches.match import MatchConfig, with_defaults
-from muzero.matches.series import play_matches
+from muzero.matches.match import play_matches
+from muzero.matches.match_config import MatchConfig, with_defaults
+from muzero.matches.results import COUNTS, win_rate_row
 from muzero.matches.workers import make_worker_pool
 from muzero.runs import checkpoint
 from muzero.runs.files import own_draft, write_whole
@@ -82,8 +83,7 @@ class Run:
 
     def agent(self, iteration: int, **options: Any) -> str:
         """Its checkpoint as an agent with search; options that are None are left out."""
-        given = {"iteration": iteration, **options}
-        return f"checkpoint:{self.path}" + "".join(f",{k}={v}" for k, v in given.items() if v is not None)
+        return str(AgentSpec.of("checkpoint", self.path, iteration=iteration, **options))
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
@@ -162,10 +162,11 @@ def play_match_specs(meetings: Sequence[MatchSpec], options: argparse.Namespace)
         path = parts / f"{meeting.name}.json"
         games = -(-options.games // meeting.players) * meeting.players
         known = json.loads(path.read_text()) if path.exists() else {}
-        wanted: Row = {"a": resolve(meeting.a), "b": resolve(meeting.b), "seed": options.seed, "games": games}
+        specs = {side: resolve(AgentSpec.parse(getattr(meeting, side))) for side in "ab"}
+        wanted: Row = {"a": str(specs["a"]), "b": str(specs["b"]), "seed": options.seed, "games": games}
         if known:
             wanted["version"] = env.make(known["game"], 1, meeting.players).info.version  # of the rules
-        wanted |= {f"weights_{side}": fingerprint(wanted[side]) for side in "ab"}  # a run may have been trained anew
+        wanted |= {f"weights_{side}": fingerprint(specs[side]) for side in "ab"}  # a run may have been trained anew
         if wanted["weights_a"] or wanted["weights_b"]:
             wanted["batch"] = options.batch  # by which networks may round otherwise
         if all(known.get(key) == value for key, value in wanted.items()):
@@ -204,32 +205,23 @@ def read_parts(out: Path) -> list[Row]:
 
 def pooled(rows: Sequence[Row]) -> Row:
     """Matches as one: counts added up, with intervals that take games as independent and the agents as given."""
-    counts = ("games", "wins", "draws", "losses", "truncated", "points")
-    total: Row = {name: sum(row[name] for row in rows) for name in counts}
     seats = {row["players"] for row in rows}
     require(len(seats) == 1, "players", "the same number in all matches", sorted(seats))
     found = sorted({precision for row in rows for precision in _precisions(row)})
     require(len(found) <= 1, "precision", "the same in all matches (say bf16=)", found)
-    fair = 1 / seats.pop()
-    interval = stats.wilson(total["points"], total["games"])
-    total |= {"win_rate": interval.estimate, "wilson_low": interval.low, "wilson_high": interval.high}
-    total |= {"fair_share": fair, "p_value": stats.binomial_test(total["points"], total["games"], fair).p_value}
     by_deal = [row.get("by_deal", ()) for row in rows]
-    if min(map(len, by_deal)) == max(map(len, by_deal)) >= 2:  # the same deals in all matches
-        deals = stats.win_rate_of_deals(np.mean(by_deal, 0), per_deal=1)
-        total |= {"paired_low": deals.low, "paired_high": deals.high}
-    if fair == 0.5:
-        rating = stats.elo(total["points"], total["games"])
-        bounds = {"elo": rating.estimate, "elo_low": rating.low, "elo_high": rating.high}
-        total |= {name: value if math.isfinite(value) else None for name, value in bounds.items()}
+    same_deals = min(map(len, by_deal)) == max(map(len, by_deal)) >= 2  # in all matches
+    counts = {name: sum(row[name] for row in rows) for name in COUNTS}
+    total = win_rate_row(counts, seats.pop(), np.mean(by_deal, 0) if same_deals else None)
     for name in ("mean_score_a", "mean_score_b", "mean_turns", "mean_decisions"):
         total[name] = float(np.average([row[name] for row in rows], weights=[row["games"] for row in rows]))
     return total
 
 
 def _precisions(row: Row) -> set[str]:
-    """Of the long searches in a match: which one a machine chose is in the agents' names."""
-    return set(re.findall(r"bf16=\w+", f"{row.get('a', '')} {row.get('b', '')}"))
+    """Precisions of the long searches in a match, which are options of its agents."""
+    specs = [AgentSpec.parse(row[side]) for side in "ab" if side in row]
+    return {f"bf16={spec.options['bf16']}" for spec in specs if "bf16" in spec.options}
 
 
 def with_holm(rows: Sequence[Row]) -> list[Row]:

@@ -1,28 +1,28 @@
-"""Agents by short strings, for command lines and tables.
+"""Agents described by short strings, for command lines, tables and files.
 
     random
     bot:greedy                      a hand-written player; bot:threshold(t=2) with parameters
     checkpoint:PATH                 a trained network with greedy search; PATH is a run directory (its newest
                                     checkpoint), a checkpoint's directory or a .safetensors file
-    policy:PATH                     its policy without search
-    simulator:256                   search with the real rules, so many imagined worlds per decision
+    policy:PATH                     the network's policy without search
+    simulator:256                   search with the real rules, with this many sampled worlds per decision
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
     checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X
                 backend=native|eager|compiled|compiled_dynamic  bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
-                (by default, native for slots networks, of sizes that 16 divides, on a CPU; from 100 simulations on,
-                others are compiled by torch, which takes a quarter of a minute, and all are in bfloat16 if the
-                processor has it)
+                (default backend: native for slots networks on a CPU whose sizes are multiples of 16. Other networks
+                are compiled by torch, which takes a quarter of a minute, from 100 simulations on. From 100 simulations
+                on, all networks run in bfloat16 if the processor has it)
     policy      iteration=N  temperature=T  ablation=...
-    simulator   bot=NAME (plays the worlds out; by default as in python -m env.play)  network=PATH (judges them instead)
+    simulator   bot=NAME (plays the worlds out; default as in python -m env.play)  network=PATH (evaluates them instead)
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,15 @@ import torch
 from omegaconf import OmegaConf
 
 import env
-from muzero.agents.agents import Agent, Bot, Policy, Random, Searcher, Simulator
+from muzero.agents.agents import Agent, Bot, Policy, Random, Searcher
+from muzero.agents.simulator import Simulator
 from muzero.config import ModelConfig, SearchConfig, require
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.search.backend import resolve_backend
 
-KINDS: dict[str, tuple[str, ...]] = {
+OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "bot": (),
     "checkpoint": ("iteration", "simulations", "algorithm", "value_scale", "ablation", "backend", "bf16"),
@@ -45,159 +46,159 @@ KINDS: dict[str, tuple[str, ...]] = {
     "simulator": ("bot", "network"),
 }
 
-_ARITHMETIC = b"native step"  # of searches; another one wherever the same weights come to round otherwise
-_WORTH_COMPILING = 100  # simulations; whatever the number of games, for it changes last digits, and so, rarely, a move
+_ARITHMETIC = b"native step"  # changes whenever searches with the same weights round differently
+_LONG_SEARCH = 100  # simulations from which compilation and bfloat16 pay; they change last digits, and so, rarely, a
+# move: the number of games must not matter
+
+
+# ---- the description -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class AgentSpec:
-    """An agent that was named.
+    """Description of an agent; `AgentSpec.parse(str(spec)) == spec`.
 
     Attributes:
-      text: as it was written.
-      kind: one of `KINDS`.
-      what: a bot's name, a path, or a number of worlds.
-      options: by name.
+      kind: one of `OPTIONS`.
+      target: name of a bot (with its parameters), a path, or a number of worlds; "" for random.
+      options: values by name, in the order in which they are written.
     """
 
-    text: str
     kind: str
-    what: str
-    options: dict[str, str]
+    target: str = ""
+    options: dict[str, str] = field(default_factory=dict, hash=False)
 
+    def __post_init__(self) -> None:
+        key = f"agent {str(self)!r}"
+        require(self.kind in OPTIONS, key, f"one of {', '.join(f'{kind}:...' for kind in OPTIONS)}", self.kind)
+        there = bool(self.target) == (self.kind != "random")
+        require(there, key, "something after the colon, except for random", self.target)
+        require(self.kind == "bot" or "," not in self.target, key, "no comma before the options", self.target)
+        for name, value in self.options.items():
+            allowed = ", ".join(OPTIONS[self.kind]) or "none"
+            require(name in OPTIONS[self.kind], key, f"options among {allowed}", f"{name}={value}")
+            require("," not in value, f"{key}, {name}", "a value without a comma", value)
 
-def parse(text: str) -> AgentSpec:
-    """Reads a string; refuses unknown kinds and options by name."""
-    kind, _, rest = text.partition(":")
-    require(kind in KINDS, f"agent {text!r}", f"one of {', '.join(f'{k}:...' for k in KINDS)}", kind)
-    what, options = rest, {}
-    if kind != "bot":  # a bot's parameters are in brackets, with commas of their own
-        what, *parts = rest.split(",")
+    @staticmethod
+    def of(kind: str, target: object = "", **options: object) -> AgentSpec:
+        """Describe an agent: `AgentSpec.of("checkpoint", path, simulations=64)`; options that are None are left out."""
+        return AgentSpec(kind, str(target)).with_options(**options)
+
+    @staticmethod
+    def parse(text: str) -> AgentSpec:
+        """Read the text of a description; an error names unknown kinds and options."""
+        kind, _, rest = text.partition(":")
+        if kind == "bot":  # its parameters are in brackets and have commas of their own
+            return AgentSpec(kind, rest)
+        target, *parts = rest.split(",")
+        options: dict[str, str] = {}
         for part in parts:
             name, equals, value = part.partition("=")
-            allowed = ", ".join(KINDS[kind]) or "none"
-            require(bool(equals) and name in KINDS[kind], f"agent {text!r}", f"options among {allowed}", part)
+            allowed = ", ".join(OPTIONS.get(kind, ())) or "none"
+            require(bool(equals), f"agent {text!r}", f"options among {allowed}, as name=value", part)
             require(name not in options, f"agent {text!r}", "every option once", part)
             options[name] = value
-    require(bool(what) == (kind != "random"), f"agent {text!r}", "something after the colon, except for random", what)
-    return AgentSpec(text, kind, what, options)
+        return AgentSpec(kind, target, options)
+
+    def __str__(self) -> str:
+        start = f"{self.kind}:{self.target}" if self.target else self.kind
+        return ",".join([start, *(f"{name}={value}" for name, value in self.options.items())])
+
+    def with_options(self, **options: object) -> AgentSpec:
+        """The same agent with other options, such as `simulations=64`; None leaves an option as it is."""
+        given = {name: str(value) for name, value in options.items() if value is not None}
+        return replace(self, options={**self.options, **given})
+
+    def number(self, kind: type[Any], text: object, name: str) -> Any:
+        """Convert a value of this description to a number; an error names the agent and the option."""
+        try:
+            return kind(text)
+        except ValueError:
+            raise ValueError(f"agent {str(self)!r}, {name}: expected a number, got {text!r}") from None
 
 
-def trained_for(player: AgentSpec) -> dict[str, Any] | None:
-    """Game, number of players and rules that a network was trained for; None for other agents."""
-    if player.kind == "simulator" and "network" in player.options:
-        player = parse(f"policy:{player.options['network']}")
-    if player.kind not in ("checkpoint", "policy"):
+def join_options(parts: Sequence[str]) -> list[str]:
+    """Texts of agents from a list that was split at every comma, those between options included."""
+    agents: list[str] = []
+    for part in parts:
+        start = part.partition("=")[0]
+        if ":" in start or start == "random" or not agents:
+            agents.append(part)
+        else:
+            agents[-1] += f",{part}"
+    return agents
+
+
+# ---- the weights behind it -------------------------------------------------------------------------------------------
+
+
+def trained_for(spec: AgentSpec) -> dict[str, Any] | None:
+    """Game, number of players and rules that the agent's network was trained for; None if it has no network."""
+    network = _network_spec(spec)
+    if network is None:
         return None
-    return {key: value for key, value in _weights(player).agent.items() if key in ("game", "players", "rules")}
+    return {key: value for key, value in _weights(network).agent.items() if key in ("game", "players", "rules")}
 
 
-def resolve(text: str) -> str:
-    """The same agent, with what else it depends on: a run's newest checkpoint may soon be another, and another machine
-    may compute in another precision."""
-    player = parse(text)
-    if player.kind == "simulator" and "network" in player.options:
-        run = Path(player.options["network"])
-        if not (run / checkpoint.CHECKPOINTS).is_dir():
-            return text
-        newest = f"{checkpoint.load_weights(run).agent['iteration']:06d}"
-        options = player.options | {"network": str(run / checkpoint.CHECKPOINTS / newest)}
-        return ",".join([f"simulator:{player.what}", *(f"{name}={value}" for name, value in options.items())])
-    if player.kind not in ("checkpoint", "policy"):
-        return text
-    agent = _weights(player).agent
-    if "iteration" not in player.options and (Path(player.what) / checkpoint.CHECKPOINTS).is_dir():
-        text += f",iteration={agent['iteration']}"
-    if player.kind == "checkpoint" and "bf16" not in player.options:
-        search = _trained_search(agent)
-        simulations = player.options.get("simulations", search.simulations)
-        search = replace(search, simulations=_numbers(player)(int, simulations, "simulations"))
-        if search.bf16 or search.simulations >= _WORTH_COMPILING:
-            text += f",bf16={'on' if _in_bf16(search) else 'off'}"
-    return text
+def resolve(spec: AgentSpec) -> AgentSpec:
+    """Make the description complete: iteration of a run's newest checkpoint, precision of a long search.
+
+    Without it, the same text would mean another agent once the run has a newer checkpoint, or on another processor.
+    """
+    network = _network_spec(spec)
+    if network is None:
+        return spec
+    agent, is_run = _weights(network).agent, (Path(network.target) / checkpoint.CHECKPOINTS).is_dir()
+    if spec.kind == "simulator":
+        newest = Path(network.target) / checkpoint.CHECKPOINTS / f"{agent['iteration']:06d}"
+        return spec.with_options(network=newest) if is_run else spec
+    if is_run and "iteration" not in spec.options:
+        spec = spec.with_options(iteration=agent["iteration"])
+    if spec.kind == "checkpoint" and "bf16" not in spec.options:
+        search = _with_search_options(spec, _trained_search(agent))
+        if search.bf16 or search.simulations >= _LONG_SEARCH:
+            spec = spec.with_options(bf16="on" if _default_bf16(search) else "off")
+    return spec
 
 
-def fingerprint(text: str) -> str | None:
-    """Of the weights that the agent plays with, and of how they are computed with; None if it has none."""
-    player = parse(text)
-    if player.kind == "simulator" and "network" in player.options:
-        player = parse(f"policy:{player.options['network']}")
-    if player.kind not in ("checkpoint", "policy"):
+def fingerprint(spec: AgentSpec) -> str | None:
+    """Hash of the agent's weights and of the arithmetic of its search; None if it has no network."""
+    network = _network_spec(spec)
+    if network is None:
         return None
-    found = _weights(player)
-    digest = hashlib.sha256(_ARITHMETIC if player.kind == "checkpoint" else b"")
+    found = _weights(network)
+    digest = hashlib.sha256(_ARITHMETIC if spec.kind == "checkpoint" else b"")
     for name, tensor in sorted((found.ema or found.weights).items()):
         digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
 
 
-def build(player: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 1, threads: int = 1) -> Agent:
-    """Makes the agent, for a game.
-
-    Args:
-      batch: decisions at a time.
-      lanes: of a search.
-      threads: of a simulator.
-    """
-    number = _numbers(player)
-    if player.kind == "random":
-        return Random()
-    if player.kind == "bot":
-        return Bot(player.what)
-    if player.kind == "simulator":
-        worlds = number(int, player.what, "worlds")
-        network = player.options.get("network")
-        judge = load_network(parse(f"policy:{network}"), game, players)[0] if network else None
-        hides = judge is not None and judge.spec.private
-        reason = f"none in {game}, where the next one to decide sees another hand"
-        require(not hides, f"agent {player.text!r}, network", reason, network)
-        tables = env.make(game, 1, players)
-        bot = player.options.get("bot", tables.default_bot)
-        try:
-            tables.bot(bot)
-        except ValueError as error:
-            raise ValueError(f"agent {player.text!r}, bot: {error}") from None
-        return Simulator(worlds, bot, judge, threads=threads, name=player.text)
-    network_, search = load_network(player, game, players)
-    if "ablation" in player.options:
-        network_.set_ablation(player.options["ablation"])
-    if player.kind == "policy":
-        temperature = number(float, player.options.get("temperature", "0"), "temperature")
-        return Policy(network_, temperature, name=player.text)
-    changes: dict[str, Any] = {"lanes": lanes}
-    if "value_scale" in player.options:
-        changes["value_scale"] = number(float, player.options["value_scale"], "value_scale")
-    if "simulations" in player.options:
-        changes["simulations"] = number(int, player.options["simulations"], "simulations")
-    if "algorithm" in player.options:
-        changes["algorithm"] = player.options["algorithm"]
-    search = replace(search, **changes)
-    candidates = search.algorithm == "gumbel" and search.max_considered > 1 and not search.rescale_values
-    if candidates and search.simulations % 2 == 0:
-        search = replace(search, leaves=max(2, search.leaves))  # of two of them: the same search in half the calls
-    worth_it = search.simulations >= _WORTH_COMPILING
-    bf16 = player.options.get("bf16", "on" if _in_bf16(search) else "off")
-    require(bf16 in ("on", "off"), f"agent {player.text!r}, bf16", "on or off", bf16)
-    key, known = f"agent {player.text!r}, backend", ("native", "eager", "compiled", "compiled_dynamic")
-    backend = player.options.get("backend", known[0])
-    require(backend in known, key, f"one of {', '.join(known)}", backend)
-    search = replace(search, backend=player.options.get("backend", "auto"), bf16=bf16 == "on")
-    otherwise = "compiled_dynamic" if worth_it else "eager"
-    search = replace(search, backend=resolve_backend(network_, search, otherwise, key))
-    return Searcher(network_, search, batch, name=player.text)
+def _network_spec(spec: AgentSpec) -> AgentSpec | None:
+    """Description whose target is the agent's network: its own, a simulator's network, or None."""
+    if spec.kind == "simulator" and "network" in spec.options:
+        return AgentSpec("policy", spec.options["network"])
+    return spec if spec.kind in ("checkpoint", "policy") else None
 
 
-def load_network(player: AgentSpec, game: str, players: int) -> tuple[Network, SearchConfig]:
-    """The network of a checkpoint, and the search it was trained with."""
-    found = _weights(player)
-    agent = found.agent
-    require(agent["game"] == game, f"agent {player.text!r}, game", f"{game} as in this match", agent["game"])
+def _weights(spec: AgentSpec) -> checkpoint.Weights:
+    path = Path(spec.target)
+    if "iteration" in spec.options:
+        iteration = spec.number(int, spec.options["iteration"], "iteration")
+        path = path / checkpoint.CHECKPOINTS / f"{iteration:06d}"
+    return checkpoint.load_weights(path)
+
+
+def load_network(spec: AgentSpec, game: str, players: int) -> tuple[Network, SearchConfig]:
+    """Load the network of a checkpoint for a number of players, and the search it was trained with."""
+    found = _weights(spec)
+    agent, key = found.agent, f"agent {str(spec)!r}"
+    require(agent["game"] == game, f"{key}, game", f"{game} as in this match", agent["game"])
     version = env.make(game, 1, players).info.version
     known = agent.get("game_version", version)
-    require(known == version, f"agent {player.text!r}, version of {game}", f"{version} as it is now", known)
+    require(known == version, f"{key}, version of {game}", f"{version} as it is now", known)
     counts = agent.get("player_counts", [agent["players"]])
     known = counts[0] if len(counts) == 1 else f"one of {', '.join(map(str, counts))}"
-    require(players in counts, f"agent {player.text!r}, players", f"{players} as in this match", known)
+    require(players in counts, f"{key}, players", f"{players} as in this match", known)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = _fill(ModelConfig, agent["model"])
     weights = Network(GameSpec.of(game, max(counts)), model).weights_for(players, found.ema or found.weights)
@@ -206,52 +207,109 @@ def load_network(player: AgentSpec, game: str, players: int) -> tuple[Network, S
         network.load_state_dict(weights)
     except RuntimeError as error:  # it lists what differs
         reason = " ".join(str(error).split())
-        raise ValueError(
-            f"agent {player.text!r}: its weights are of another version of the network: {reason}"
-        ) from None
+        raise ValueError(f"{key}: its weights are of another version of the network: {reason}") from None
     return network, _trained_search(agent)
 
 
 def _trained_search(agent: dict[str, Any]) -> SearchConfig:
-    """What a checkpoint was trained with."""
+    """Search settings that a checkpoint was trained with."""
     search: SearchConfig = _fill(SearchConfig, agent.get("search", {}))
     return search
 
 
-def _in_bf16(search: SearchConfig) -> bool:
-    """By default: as in training, and in long searches."""
-    return search.bf16 or (search.simulations >= _WORTH_COMPILING and _has_bf16())
-
-
-def _has_bf16() -> bool:
-    """Whether the device multiplies in bfloat16, and does not just pretend to."""
-    if torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    there = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))
-    return any(found() for found in there if found is not None)
-
-
 def _fill(kind: type[Any], values: dict[str, Any]) -> Any:
-    """A configuration from a checkpoint; keys that have gone since are an error that names them."""
+    """Make a configuration from a checkpoint's values; an error names keys that no longer exist."""
     known = {f.name for f in fields(kind)}
     unknown = sorted(set(values) - known)
     require(not unknown, f"checkpoint's {kind.__name__}", f"keys among {', '.join(sorted(known))}", unknown)
     return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
 
 
-def _weights(player: AgentSpec) -> checkpoint.Weights:
-    path = Path(player.what)
-    if "iteration" in player.options:
-        iteration = _numbers(player)(int, player.options["iteration"], "iteration")
-        path = path / checkpoint.CHECKPOINTS / f"{iteration:06d}"
-    return checkpoint.load_weights(path)
+# ---- the agent itself ------------------------------------------------------------------------------------------------
 
 
-def _numbers(player: AgentSpec) -> Callable[..., Any]:
-    def number(kind: type[Any], text: str, name: str) -> Any:
-        try:
-            return kind(text)
-        except ValueError:
-            raise ValueError(f"agent {player.text!r}, {name}: expected a number, got {text!r}") from None
+def build(spec: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 1, threads: int = 1) -> Agent:
+    """Make the agent.
 
-    return number
+    Args:
+      spec: its description.
+      game, players: of the tables that it will play at.
+      batch: largest number of decisions that a search makes at a time.
+      lanes: lanes of a search.
+      threads: threads of a simulator.
+    """
+    if spec.kind == "random":
+        return Random()
+    if spec.kind == "bot":
+        return Bot(spec.target)
+    if spec.kind == "simulator":
+        return _build_simulator(spec, game, players, threads)
+    network, trained = load_network(spec, game, players)
+    if "ablation" in spec.options:
+        network.set_ablation(spec.options["ablation"])
+    if spec.kind == "policy":
+        temperature = spec.number(float, spec.options.get("temperature", "0"), "temperature")
+        return Policy(network, temperature, name=str(spec))
+    return Searcher(network, match_search(spec, network, trained, lanes), batch, name=str(spec))
+
+
+def match_search(spec: AgentSpec, network: Network, trained: SearchConfig, lanes: int = 1) -> SearchConfig:
+    """Search settings of a checkpoint in matches: as it was trained, changed by its options, and as fast as possible.
+
+    Everything that decides how matches search is here: number of leaves per step, precision and backend.
+    """
+    key = f"agent {str(spec)!r}"
+    search = replace(_with_search_options(spec, trained), lanes=lanes)
+    candidates = search.algorithm == "gumbel" and search.max_considered > 1 and not search.rescale_values
+    if candidates and search.simulations % 2 == 0:
+        search = replace(search, leaves=max(2, search.leaves))  # of two candidates: the same search in half the calls
+    bf16 = spec.options.get("bf16", "on" if _default_bf16(search) else "off")
+    require(bf16 in ("on", "off"), f"{key}, bf16", "on or off", bf16)
+    otherwise = "compiled_dynamic" if search.simulations >= _LONG_SEARCH else "eager"
+    known = ("native", "eager", "compiled", "compiled_dynamic")
+    asked = spec.options.get("backend")
+    require(asked in (None, *known), f"{key}, backend", f"one of {', '.join(known)}", asked)
+    search = replace(search, backend=asked or "auto", bf16=bf16 == "on")
+    return replace(search, backend=resolve_backend(network, search, otherwise, f"{key}, backend"))
+
+
+def _with_search_options(spec: AgentSpec, search: SearchConfig) -> SearchConfig:
+    """Apply the options that change what is searched."""
+    changes: dict[str, Any] = {}
+    if "value_scale" in spec.options:
+        changes["value_scale"] = spec.number(float, spec.options["value_scale"], "value_scale")
+    if "simulations" in spec.options:
+        changes["simulations"] = spec.number(int, spec.options["simulations"], "simulations")
+    if "algorithm" in spec.options:
+        changes["algorithm"] = spec.options["algorithm"]
+    return replace(search, **changes)
+
+
+def _default_bf16(search: SearchConfig) -> bool:
+    """Whether a search runs in bfloat16 if the description does not say: as in training, and in long searches."""
+    return search.bf16 or (search.simulations >= _LONG_SEARCH and _has_bf16())
+
+
+def _has_bf16() -> bool:
+    """Whether the device multiplies in bfloat16 natively (emulation is slower than single precision)."""
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    there = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))
+    return any(found() for found in there if found is not None)
+
+
+def _build_simulator(spec: AgentSpec, game: str, players: int, threads: int) -> Simulator:
+    key = f"agent {str(spec)!r}"
+    worlds = spec.number(int, spec.target, "worlds")
+    trained = _network_spec(spec)
+    network = load_network(trained, game, players)[0] if trained else None
+    hides = network is not None and network.spec.private
+    reason = f"none in {game}, where the next one to decide sees another hand"
+    require(not hides, f"{key}, network", reason, spec.options.get("network"))
+    tables = env.make(game, 1, players)
+    bot = spec.options.get("bot", tables.default_bot)
+    try:
+        tables.bot(bot)
+    except ValueError as error:
+        raise ValueError(f"{key}, bot: {error}") from None
+    return Simulator(worlds, bot, network, threads=threads, name=str(spec))

@@ -1,4 +1,4 @@
-"""How an agent in training does against hand-written players, and how honest its winner head is."""
+"""Evaluation of an agent in training against bots, and calibration of its winner head."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from muzero import stats
 from muzero.agents.agents import Bot, Searcher, Situation
 from muzero.config import Config
-from muzero.matches.paired_games import Games, against_each
+from muzero.matches.games import Games
+from muzero.matches.paired_games import against_each
 from muzero.model.network import Network
 
-_EVERY = 8  # of so many decisions the winner head judges one
+_EVERY = 8  # the winner head is asked at one of this many decisions
 
 
 class WinnerCheck:
-    """Keeps what the winner head says at the agent's decisions, to compare it with who won."""
+    """Collects the winner head's predictions at the agent's decisions, and compares them with the results."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -27,20 +28,20 @@ class WinnerCheck:
 
     @torch.inference_mode()
     def __call__(self, situation: Situation) -> None:
-        """Asks the head about some of the decisions, as many of long games as of short ones."""
+        """Ask the winner head at a sample of the decisions, each of which is drawn with the same probability."""
         chosen = np.flatnonzero(situation.keys % np.uint64(_EVERY) == 0)
         if not len(chosen):
             return
         device = next(self.network.parameters()).device
         latent = self.network.represent(torch.from_numpy(situation.obs[chosen]).to(device))
-        said = self.network.predict(latent, torch.zeros(len(latent), dtype=torch.int64, device=device))
-        assert said.winner is not None
+        predicted = self.network.predict(latent, torch.zeros(len(latent), dtype=torch.int64, device=device))
+        assert predicted.winner is not None
         self.rows.append(situation.rows[chosen])
-        self.chances.append(said.winner[:, 0].float().softmax(-1)[:, 0].cpu().numpy())
+        self.chances.append(predicted.winner[:, 0].float().softmax(-1)[:, 0].cpu().numpy())
 
     def report(self, won: NDArray[np.float64]) -> dict[str, Any]:
-        """won [N] shares of the win by row."""
-        chance = np.concatenate(self.chances).astype(np.float64).round(6)  # the digits that single precision has
+        """Brier score and reliability curve, given the share of the win of each row, won [N]."""
+        chance = np.concatenate(self.chances).astype(np.float64).round(6)  # digits of single precision
         outcome = won[np.concatenate(self.rows)]
         score, bins = stats.brier(chance, outcome), stats.reliability_curve(chance, outcome).bins
         return {
@@ -55,7 +56,7 @@ class WinnerCheck:
 
 
 def summary(games: Games) -> dict[str, float]:
-    """Figures of one opponent."""
+    """Figures of the games against one opponent."""
     low, high = games.wilson()
     return {
         "win_rate": games.win_rate,
@@ -70,11 +71,11 @@ def summary(games: Games) -> dict[str, float]:
 
 
 def evaluate_bots(agent: Searcher, config: Config) -> dict[str, Any]:
-    """Plays every bot of the configuration on paired deals; returns groups of a metrics record.
+    """Play against every bot of the configuration on paired deals; return groups of a metrics record.
 
-    `mean_win_rate` is over the curriculum's bots. The winner head is compared with what it has learned to predict: if
-    training ends an episode earlier than a game ends here, as after one round of a match, it is asked in games of that
-    kind, as many again.
+    `mean_win_rate` is the mean over the curriculum's bots. The winner head is judged on games of the kind that it was
+    trained on: if episodes of training are shorter than those of evaluation (rounds instead of whole matches), as many
+    games again are played with the rules of training.
     """
     names = [*config.game.bots, *config.game.held_out_bots]
     players = config.game.players
@@ -92,8 +93,8 @@ def evaluate_bots(agent: Searcher, config: Config) -> dict[str, Any]:
             watch=watch,
         )
 
-    learned = config.game.rules_for_training()
-    same = learned.get("episode") == config.game.rules.get("episode")
+    trained = config.game.rules_for_training()
+    same = trained.get("episode") == config.game.rules.get("episode")
     results = play(config.game.rules, watch if same else None)
     figures = {name: summary(games) for name, games in zip(names, results, strict=True)}
     out: dict[str, Any] = {
@@ -101,7 +102,7 @@ def evaluate_bots(agent: Searcher, config: Config) -> dict[str, Any]:
         "mean_win_rate": float(np.mean([figures[name]["win_rate"] for name in config.game.bots])),
     }
     if watch:
-        judged = results if same else play(learned, watch)
+        judged = results if same else play(trained, watch)
         if watch.chances:
             out["calibration"] = watch.report(np.concatenate([games.won for games in judged]))
     return out

@@ -1,11 +1,12 @@
-"""A round robin of agents on paired deals, and an Elo ladder of them.
+"""Round robin of agents on paired deals, and its Elo ladder.
 
     python -m muzero.ladder agents=[AGENT,AGENT,...] [games=1000] [key=value ...]
 
-Everybody plays everybody, each deal twice with the seats swapped. Agents are named as for python -m muzero.evaluate,
-whose help lists them; options may follow an agent as usual: agents=[checkpoint:runs/x,simulations=64,bot:greedy].
-Every pairing is kept beside the results: a repeated command goes on where it was stopped, and one with more agents or
-games plays what is new. Two players; with more there is no single opponent to be rated against.
+Each agent plays each other agent, every deal twice with the seats swapped. Agents are named as for
+python -m muzero.evaluate, whose help lists them; options may follow an agent as usual:
+agents=[checkpoint:runs/x,simulations=64,bot:greedy]. Every pairing is saved beside the results: a repeated command
+resumes where it was stopped, and one with more agents or games plays only what is new. Tables have two players; with
+more, there is no single opponent to be rated against.
 
 Keys:
 {keys}
@@ -30,23 +31,24 @@ from numpy.typing import NDArray
 
 import env
 from muzero import stats
-from muzero.agents import agent_spec as players
+from muzero.agents.agent_spec import AgentSpec, join_options, resolve, trained_for
 from muzero.config import require
-from muzero.matches import match
-from muzero.matches.match import MatchConfig
-from muzero.matches.series import play_matches
+from muzero.matches import command, results
+from muzero.matches.match import play_matches
+from muzero.matches.match_config import MatchConfig, require_same_rules, with_defaults
+from muzero.matches.results import Row
 from muzero.matches.workers import WorkerPool, make_worker_pool
+from muzero.runs.markdown import markdown_table
 
-Row = dict[str, Any]
-_SHARED = ("game", "version", "rules")  # by all pairings
+_SHARED = ("game", "version", "rules")  # figures that all pairings share
 
 HELP = {
     "agents": "two or more, in brackets, with commas between them",
-    "games": "per pairing, rounded up to whole deals",
+    "games": "games per pairing, rounded up to whole deals",
     "anchor": "the agent whose Elo is 0; by default the first",
     "prior": "drawn games added to every pairing, which keep ratings finite",
     "out": "directory for ladder.json, .csv (a row per pairing), .md, .png, and games/ (every game)",
-    **{key: match.HELP[key] for key in ("game", "rules", "seed", "batch", "runtime", "address")},
+    **{key: command.HELP[key] for key in ("game", "rules", "seed", "batch", "runtime", "address")},
     "workers": "processes that share the games (threads if all agents are bots); 0 for one per core",
 }
 
@@ -70,61 +72,47 @@ class LadderConfig:
 
 
 def read_arguments(arguments: Sequence[str]) -> LadderConfig:
-    """A checked configuration from key=value arguments."""
-    config, _ = match.parse_overrides(LadderConfig, arguments, HELP)
+    """Make a checked configuration from key=value arguments."""
+    config, _ = command.parse_overrides(LadderConfig, arguments, HELP)
     out = Path(config.out)
     require(not out.exists() or out.is_dir(), "out", "a directory, or nothing yet", f"{config.out}, which is a file")
     require(config.games >= 1, "games", "1 or more", config.games)
     require(config.batch >= 1, "batch", "1 or more", config.batch)
     require(config.prior >= 0, "prior", "0 or more", config.prior)
-    config.agents = [players.resolve(text) for text in whole_agents(config.agents)]
+    specs = [resolve(AgentSpec.parse(text)) for text in join_options(config.agents)]
+    config.agents = [str(spec) for spec in specs]
     good = len(config.agents) >= 2 and len(set(config.agents)) == len(config.agents)
     require(good, "agents", "two or more that differ", config.agents)
-    config.anchor = players.resolve(config.anchor) if config.anchor else config.agents[0]
+    config.anchor = str(resolve(AgentSpec.parse(config.anchor))) if config.anchor else config.agents[0]
     require(config.anchor in config.agents, "anchor", f"one of {', '.join(config.agents)}", config.anchor)
-    free = not config.rules
-    known = ((agent, players.trained_for(players.parse(agent))) for agent in config.agents)
-    trained = {agent: found for agent, found in known if found}
-    for found in trained.values():  # bots among themselves play what the networks were trained for
+    rules_are_free = not config.rules
+    trained = {str(spec): found for spec in specs if (found := trained_for(spec))}
+    for found in trained.values():  # two bots play what the networks among the agents were trained for
         config.game = config.game or found["game"]
         if found["game"] == config.game:
             config.rules = config.rules or found.get("rules", {})
-    if free and trained and all(found["game"] == config.game for found in trained.values()):
-        match.require_same_rules(env.make(config.game, 1, 2, config.rules), trained)
+    if rules_are_free and trained and all(found["game"] == config.game for found in trained.values()):
+        require_same_rules(env.make(config.game, 1, 2, config.rules), trained)
     return config
 
 
-def whole_agents(pieces: Sequence[str]) -> list[str]:
-    """Agents with their options, from a list that was cut at every comma."""
-    agents: list[str] = []
-    for piece in pieces:
-        kind = piece.partition("=")[0]
-        if ":" in kind or kind == "random" or not agents:
-            agents.append(piece)
-        else:
-            agents[-1] += f",{piece}"
-    return agents
-
-
 def pairing(config: LadderConfig, a: str, b: str) -> MatchConfig:
-    """The match of two agents; its file has a name of its own, whoever else is in the ladder."""
+    """Match of two agents; the name of its file depends only on them, not on the other agents of the ladder."""
     name = hashlib.sha256(f"{a}\n{b}".encode()).hexdigest()[:12]
     shared = {key: getattr(config, key) for key in ("games", "game", "rules", "seed", "batch")}
     out = str(Path(config.out) / "games" / f"{name}.json")
-    return match.with_defaults(MatchConfig(a=a, b=b, players=2, out=out, **shared))
+    return with_defaults(MatchConfig(a=a, b=b, players=2, out=out, **shared))
 
 
 def play(config: LadderConfig, pool: WorkerPool | None = None, quiet: bool = False) -> list[Row]:
-    """Plays every pairing, or what is left of it; their figures, as of `match.report`."""
-    matches = [
-        pairing(config, a, b) for a, b in combinations(config.agents, 2)
-    ]  # all are checked before the first game
+    """Play every pairing, or the rest of it; return their figures, see `results.report`."""
+    matches = [pairing(config, *pair) for pair in combinations(config.agents, 2)]  # checks all before the first game
     own = pool is None
     pool = pool or make_worker_pool(config.agents, config.workers, config.runtime, config.address)
     rows = []
     try:
         for one, result, games in play_matches(matches, pool, quiet):
-            match.write(Path(one.out), one, result, games)
+            results.write(Path(one.out), one, result, games)
             rows.append(result)
     finally:
         if own:
@@ -133,7 +121,7 @@ def play(config: LadderConfig, pool: WorkerPool | None = None, quiet: bool = Fal
 
 
 def rate(rows: Sequence[Row], agents: Sequence[str], anchor: str, prior: float = 1.0) -> stats.Ladder:
-    """The ladder of pairings."""
+    """Rate the agents from the figures of their pairings."""
     points = np.zeros((len(agents), len(agents)))
     for row in rows:
         i, j = agents.index(row["a"]), agents.index(row["b"])
@@ -143,7 +131,7 @@ def rate(rows: Sequence[Row], agents: Sequence[str], anchor: str, prior: float =
 
 
 def win_rates(rows: Sequence[Row], order: Sequence[str]) -> NDArray[np.float64]:
-    """[P, P] of the row's agent against the column's, NaN where they did not meet."""
+    """Win rates [P, P] of the row's agent against the column's; NaN where they did not meet."""
     rates = np.full((len(order), len(order)), np.nan)
     for row in rows:
         i, j = order.index(row["a"]), order.index(row["b"])
@@ -152,7 +140,7 @@ def win_rates(rows: Sequence[Row], order: Sequence[str]) -> NDArray[np.float64]:
 
 
 def fit_text(found: stats.Ladder) -> str:
-    """Whether one number per agent explains the win rates."""
+    """Sentence that says whether one number per agent explains the win rates."""
     verdict = "explain" if found.dispersion == 1 else "do not explain"
     text = (
         f"One number per agent: the ratings {verdict} the win rates below (deviance {found.deviance:.1f}, "
@@ -166,8 +154,8 @@ def fit_text(found: stats.Ladder) -> str:
     return text
 
 
-def markdown(found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
-    """The ladder as a page."""
+def markdown(found: stats.Ladder, rows: Sequence[Row], command_line: str) -> str:
+    """Page with the ladder and the matrix of win rates."""
     order = [rating.name for rating in found.ratings]
     rates = win_rates(rows, order)
     games = sorted({row["games"] for row in rows})
@@ -175,31 +163,35 @@ def markdown(found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
     lines = [
         "# Ladder",
         "",
-        f"    {command}",
+        f"    {command_line}",
         "",
         f"{rows[0]['game']}, {each} games per pairing, every deal twice with the seats swapped. Elo by Bradley-Terry,",
-        f"games taken as independent; 95 % intervals of the difference to `{found.anchor}`.",
+        f"assuming independent games; 95 % intervals of the difference to `{found.anchor}`.",
         "",
-        "| | agent | Elo | 95 % | points | games |",
-        "|--:|---|--:|:-:|--:|--:|",
     ]
+    cells = []
     for number, r in enumerate(found.ratings, 1):
         interval = "-" if r.name == found.anchor else f"[{r.low:+.0f}, {r.high:+.0f}]"
-        lines.append(f"| {number} | `{r.name}` | {r.elo:+.0f} | {interval} | {r.points:g} | {r.games:g} |")
+        cells.append([number, f"`{r.name}`", f"{r.elo:+.0f}", interval, f"{r.points:g}", f"{r.games:g}"])
+    lines += markdown_table(["", "agent", "Elo", "95 %", "points", "games"], cells, "rlrcrr")
     if found.freedom:
         lines += ["", fit_text(found)]
     if found.separated:
-        lines += ["", "Somebody won or lost everything: ratings across that gap depend on the prior."]
+        lines += [
+            "",
+            "Some agents won or lost every game against the others: ratings across that gap depend on the prior.",
+        ]
     lines += ["", "Win rate of the row against the column:", ""]
-    lines += ["| | " + " | ".join(str(n) for n in range(1, len(order) + 1)) + " |", "|---|" + "--:|" * len(order)]
-    for number, (name, line) in enumerate(zip(order, rates, strict=True), 1):
-        cells = ["" if np.isnan(value) else f"{value:.3f}" for value in line]
-        lines.append(f"| {number} `{name}` | {' | '.join(cells)} |")
+    cells = [
+        [f"{number} `{name}`", *("" if np.isnan(value) else f"{value:.3f}" for value in line)]
+        for number, (name, line) in enumerate(zip(order, rates, strict=True), 1)
+    ]
+    lines += markdown_table(["", *(str(number) for number in range(1, len(order) + 1))], cells)
     return "\n".join(lines) + "\n"
 
 
 def plot(found: stats.Ladder, rows: Sequence[Row]) -> Figure:
-    """Ratings with their intervals, and the matrix of win rates."""
+    """Plot the ratings with their intervals, and the matrix of win rates."""
     order = [rating.name for rating in found.ratings]
     rates, size = win_rates(rows, order), len(order)
     figure = Figure(figsize=(7 + 0.5 * size, 2.5 + 0.4 * size), layout="constrained")
@@ -218,13 +210,13 @@ def plot(found: stats.Ladder, rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command: str) -> str:
-    """The four files; returns the page."""
-    page = markdown(found, rows, command)
+def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str) -> str:
+    """Write the four files of a ladder; return the page."""
+    page = markdown(found, rows, command_line)
     out.mkdir(parents=True, exist_ok=True)
     ratings = [{**asdict(rating), "rank": number} for number, rating in enumerate(found.ratings, 1)]
     content = {
-        "command": command,
+        "command": command_line,
         "anchor": found.anchor,
         "separated": found.separated,
         "ratings": ratings,
@@ -249,14 +241,12 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command: str) -> 
 
 
 def usage() -> str:
-    """The help text."""
-    defaults = asdict(LadderConfig())
-    keys = "\n".join(f"    {name}={defaults[name] or ''}".ljust(20) + f" {text}" for name, text in HELP.items())
-    return (__doc__ or "").format(keys=keys)
+    """Help text of the command."""
+    return (__doc__ or "").format(keys=command.describe_keys(LadderConfig(), HELP))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `python -m muzero.ladder`; returns the exit code."""
+    """Play the ladder that the command line describes; return the exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     if not arguments or {"-h", "--help"} & set(arguments):
         print(usage())
@@ -272,9 +262,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except RuntimeError as error:
-        print(f"error: {error}; what was played is kept, the same command goes on", file=sys.stderr)
+        print(f"error: {error}; the games played so far are kept, the same command resumes", file=sys.stderr)
         return 1
-    command = shlex.join(["python", "-m", "muzero.ladder", f"agents=[{','.join(config.agents)}]", *given])
-    print(write(Path(config.out), found, rows, command))
+    line = shlex.join(["python", "-m", "muzero.ladder", f"agents=[{','.join(config.agents)}]", *given])
+    print(write(Path(config.out), found, rows, line))
     print(f"ladder.json, ladder.csv, ladder.md and ladder.png are in {config.out}")
     return 0

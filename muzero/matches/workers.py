@@ -1,7 +1,7 @@
-"""Who plays the games of matches: this process, several of this machine, or Ray's, here or on a cluster.
+"""Worker pools that play the games of matches: this process, several processes of this machine, or Ray tasks.
 
-A match is cut into pieces, and whoever plays a piece, the games are the same. A worker keeps the agents that it has
-built, so that one pool can play many matches.
+A match is cut into chunks; the games of a chunk are the same in every pool. A worker process caches the agents that it
+has built, so that one pool can play many matches.
 """
 
 from __future__ import annotations
@@ -19,29 +19,31 @@ from typing import Any, Protocol
 
 import torch
 
-from muzero.agents import agent_spec as players
+from muzero.agents.agent_spec import AgentSpec, build
 from muzero.agents.agents import Agent
 from muzero.config import cores, require
-from muzero.matches.paired_games import GameRecordWriter, Games, InFlightStore, paired_games
+from muzero.matches.games import Games
+from muzero.matches.paired_games import paired_games
+from muzero.matches.store import GameRecordWriter, InFlightStore
 from muzero.runs.memory import settle_memory
 from muzero.runs.processes import die_with, first_line, join_ray
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)
-_AGENTS_KEPT = 4  # per process; each has an arena of hidden states
+_AGENTS_CACHED = 4  # per process; each has an arena of hidden states
 
 
 @dataclass(frozen=True)
 class MatchChunk:
-    """Some deals of a match.
+    """Consecutive deals of a match, which one worker plays.
 
     Attributes:
       a, b: agents, see `muzero.agents.agent_spec`.
       game, players, rules, seed: of the match.
       batch: games at a time.
-      first, deals: the first deal's number, and how many.
-      recorder: keeps games as replays.
-      keeper: keeps games under way.
+      first, deals: number of the first deal, and number of deals.
+      record_writer: writes games as game records.
+      in_flight: saves games in flight.
     """
 
     a: str
@@ -53,105 +55,105 @@ class MatchChunk:
     batch: int
     first: int
     deals: int
-    recorder: GameRecordWriter | None = None
-    keeper: InFlightStore | None = None
+    record_writer: GameRecordWriter | None = None
+    in_flight: InFlightStore | None = None
 
 
-@lru_cache(_AGENTS_KEPT)
-def _agent(text: str, game: str, seats: int, rules: str, batch: int) -> Agent:
-    """Rules are in the key because a simulator keeps tables."""
-    return players.build(players.parse(text), game, seats, batch=batch)
+@lru_cache(_AGENTS_CACHED)
+def _agent(text: str, game: str, players: int, rules: str, batch: int) -> Agent:
+    """Build an agent, or take it from the cache; the rules are part of the key because a simulator has tables."""
+    return build(AgentSpec.parse(text), game, players, batch=batch)
 
 
-def play_piece(piece: MatchChunk, threads: int = 1) -> Games:
-    """Plays it in this process; `threads` are for hand-written players, who need no network."""
-    torch.set_num_threads(1)  # networks run one to a core
-    a, b = (_agent(text, piece.game, piece.players, repr(piece.rules), piece.batch) for text in (piece.a, piece.b))
+def play_chunk(chunk: MatchChunk, threads: int = 1) -> Games:
+    """Play a chunk in this process; `threads` step the tables, which pays for games of bots only."""
+    torch.set_num_threads(1)  # one network per core
+    a, b = (_agent(text, chunk.game, chunk.players, repr(chunk.rules), chunk.batch) for text in (chunk.a, chunk.b))
     return paired_games(
         a,
         b,
-        piece.deals,
-        game=piece.game,
-        players=piece.players,
-        rules=piece.rules,
-        seed=piece.seed,
-        first_deal=piece.first,
-        batch=piece.batch,
+        chunk.deals,
+        game=chunk.game,
+        players=chunk.players,
+        rules=chunk.rules,
+        seed=chunk.seed,
+        first_deal=chunk.first,
+        batch=chunk.batch,
         threads=threads,
-        count=_tally.add if _tally else None,
-        recorder=piece.recorder,
-        keeper=piece.keeper,
+        count=_counter.add if _counter else None,
+        record_writer=chunk.record_writer,
+        in_flight=chunk.in_flight,
     )
 
 
 class GameCounter:
-    """Games that have ended so far, at tables of pieces under way too. For people to look at.
+    """Count of the games that have ended so far, in unfinished chunks too; for progress bars only.
 
-    A process counts in a place that it has by its number, without a lock, which one that is killed might hold. Two
-    processes that have the same place may lose a count, and games that are played again are counted again.
+    A process counts in the slot of its process id, without a lock, which a killed process might hold forever. Two
+    processes with the same slot may lose a count, and games that are played again are counted again.
     """
 
-    _PLACES = 64
+    _SLOTS = 64
 
     def __init__(self) -> None:
-        self._numbers = get_context("spawn").RawArray("d", 2 * self._PLACES)
+        self._numbers = get_context("spawn").RawArray("d", 2 * self._SLOTS)
 
     def add(self, games: int, points: float) -> None:
-        """Games that have just ended, and the points of agent a."""
-        place = 2 * (os.getpid() % self._PLACES)
-        self._numbers[place] += games
-        self._numbers[place + 1] += points
+        """Add games that have just ended, and the points of agent a."""
+        slot = 2 * (os.getpid() % self._SLOTS)
+        self._numbers[slot] += games
+        self._numbers[slot + 1] += points
 
     def total(self) -> tuple[float, float]:
-        """Games and points, of which there are never more."""
+        """Games, and points, which are never more than the games."""
         points = sum(self._numbers[1::2])
         return max(points, sum(self._numbers[::2])), points
 
 
-_tally: GameCounter | None = None  # of this process
+_counter: GameCounter | None = None  # the counter of this process
 
 
-def _begin(parent: int, tally: GameCounter | None) -> None:
-    """In a new process."""
-    global _tally
-    _tally = tally
+def _start_process(parent: int, counter: GameCounter | None) -> None:
+    """Prepare a new worker process."""
+    global _counter
+    _counter = counter
     settle_memory()
     die_with(parent)
 
 
 class WorkerPool(Protocol):
-    """Plays pieces.
+    """Plays chunks of matches.
 
     Attributes:
-      failures: games that had to be played again because who played them died.
-      tally: of the games that it has played, if somebody counts them.
+      failures: games that had to be played again because their worker died.
+      counter: counts games as they end; None if the pool cannot.
     """
 
     failures: int
-    tally: GameCounter | None
+    counter: GameCounter | None
 
     def play(self, work: Sequence[MatchChunk]) -> Iterator[Games]:
-        """The games of each piece, in order; not all are started at once, so that a match can stop early."""
+        """Yield the games of each chunk, in order; chunks start one by one, so that a match can stop early."""
         ...
 
     def close(self) -> None:
-        """Lets the workers go."""
+        """Stop the workers."""
         ...
 
 
 class InProcess:
-    """This process."""
+    """Worker pool without workers: this process plays."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads, self.failures = threads, 0
-        self.tally: GameCounter | None = GameCounter()
+        self.counter: GameCounter | None = GameCounter()
 
     def play(self, work: Sequence[MatchChunk]) -> Iterator[Games]:
         """See `WorkerPool`."""
-        global _tally
-        for piece in work:
-            _tally = self.tally
-            yield play_piece(piece, self.threads)
+        global _counter
+        for chunk in work:
+            _counter = self.counter
+            yield play_chunk(chunk, self.threads)
 
     def close(self) -> None:
         """See `WorkerPool`."""
@@ -159,34 +161,34 @@ class InProcess:
 
 
 class ProcessPool:
-    """Processes of this machine."""
+    """Worker pool of processes on this machine."""
 
     def __init__(self, count: int) -> None:
         self.count, self.failures = count, 0
-        self.tally: GameCounter | None = GameCounter()
+        self.counter: GameCounter | None = GameCounter()
         self._pool = self._start()
 
     def _start(self) -> ProcessPoolExecutor:
-        given = os.getpid(), self.tally
-        return ProcessPoolExecutor(self.count, get_context("spawn"), initializer=_begin, initargs=given)
+        given = os.getpid(), self.counter
+        return ProcessPoolExecutor(self.count, get_context("spawn"), initializer=_start_process, initargs=given)
 
     def play(self, work: Sequence[MatchChunk]) -> Iterator[Games]:
-        """See `WorkerPool`. Pieces of a process that dies are played again, once."""
+        """See `WorkerPool`. If a process dies, the unfinished chunks are played again, once."""
         left, waiting, died_at = deque(work), deque[tuple[MatchChunk, Future[Games]]](), None
         try:
             while left or waiting:
                 try:
                     while left and len(waiting) <= self.count:
-                        waiting.append((left[0], self._pool.submit(play_piece, left[0])))
+                        waiting.append((left[0], self._pool.submit(play_chunk, left[0])))
                         left.popleft()
                     games = waiting[0][1].result()
                 except BrokenProcessPool:
-                    piece = waiting[0][0] if waiting else left[0]
-                    deals = f"deals {piece.first} to {piece.first + piece.deals - 1}"
-                    if piece == died_at:
+                    chunk = waiting[0][0] if waiting else left[0]
+                    deals = f"deals {chunk.first} to {chunk.first + chunk.deals - 1}"
+                    if chunk == died_at:
                         raise RuntimeError(f"a process that played {deals} has died, twice (out of memory?)") from None
                     _log.warning("a process that played games has died; %s and later ones are played again", deals)
-                    died_at, self._pool = piece, self._start()
+                    died_at, self._pool = chunk, self._start()
                     waiting = deque((p, f if _is_good(f) else self._again(p)) for p, f in waiting)
                     continue
                 waiting.popleft()
@@ -195,12 +197,12 @@ class ProcessPool:
             for _, future in waiting:
                 future.cancel()
 
-    def _again(self, piece: MatchChunk) -> Future[Games]:
-        self.failures += piece.deals * piece.players
-        return self._pool.submit(play_piece, piece)
+    def _again(self, chunk: MatchChunk) -> Future[Games]:
+        self.failures += chunk.deals * chunk.players
+        return self._pool.submit(play_chunk, chunk)
 
     def close(self) -> None:
-        """See `WorkerPool`. What is under way, after an early stop, is given up."""
+        """See `WorkerPool`. Chunks that are still being played, after an early stop, are abandoned."""
         for process in list((self._pool._processes or {}).values()):
             process.kill()
         self._pool.shutdown(cancel_futures=True)
@@ -211,45 +213,45 @@ def _is_good(future: Future[Games]) -> bool:
 
 
 class RayPool:
-    """Ray tasks, one core each, and a share of a GPU if there are any."""
+    """Worker pool of Ray tasks, each with one core, and an equal share of the GPUs if there are any."""
 
     def __init__(self, count: int, address: str = "") -> None:
-        """`count` tasks at a time; 0 for one per core, of the cluster if there is an address."""
+        """Join or start Ray; `count` tasks run at a time, 0 for one per core of the machine or cluster."""
         import ray
 
         self._ray, self.failures = ray, 0
-        self.tally: GameCounter | None = None
+        self.counter: GameCounter | None = None
         self._started_here = join_ray("address", address, count or cores())
-        there = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        self.count = count or max(1, int(there.get("CPU", 1)))
-        gpus = there.get("GPU", 0) / self.count
-        self._play = ray.remote(num_cpus=1, num_gpus=min(1.0, gpus), max_retries=0)(play_piece)
+        resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        self.count = count or max(1, int(resources.get("CPU", 1)))
+        gpus = resources.get("GPU", 0) / self.count
+        self._play = ray.remote(num_cpus=1, num_gpus=min(1.0, gpus), max_retries=0)(play_chunk)
 
     def play(self, work: Sequence[MatchChunk]) -> Iterator[Games]:
-        """See `WorkerPool`. A piece whose task dies is played again, once."""
+        """See `WorkerPool`. If a task dies, its chunk is played again, once."""
         left, waiting = deque(work), deque[tuple[MatchChunk, Any]]()
         try:
             while left or waiting:
                 while left and len(waiting) <= self.count:
                     waiting.append((left[0], self._play.remote(left[0])))
                     left.popleft()
-                piece, reference = waiting[0]
+                chunk, reference = waiting[0]
                 try:
                     games = self._ray.get(reference)
                 except _deaths(self._ray) as error:
-                    games = self._again(piece, error)
+                    games = self._again(chunk, error)
                 waiting.popleft()
                 yield games
         finally:
             for _, reference in waiting:
                 self._ray.cancel(reference)
 
-    def _again(self, piece: MatchChunk, error: Exception) -> Games:
-        deals = f"deals {piece.first} to {piece.first + piece.deals - 1}"
+    def _again(self, chunk: MatchChunk, error: Exception) -> Games:
+        deals = f"deals {chunk.first} to {chunk.first + chunk.deals - 1}"
         _log.warning("a task that played games has died; %s are played again: %s", deals, first_line(error))
-        self.failures += piece.deals * piece.players
+        self.failures += chunk.deals * chunk.players
         try:
-            games: Games = self._ray.get(self._play.remote(piece))
+            games: Games = self._ray.get(self._play.remote(chunk))
         except _deaths(self._ray) as again:
             raise RuntimeError(f"a task that played {deals} has died, twice: {first_line(again)}") from None
         return games
@@ -261,24 +263,24 @@ class RayPool:
 
 
 def _deaths(ray: Any) -> tuple[type[Exception], ...]:
-    """What Ray raises when a task is lost, and not its own error."""
+    """Errors that Ray raises when a task is lost, as opposed to errors of the task itself."""
     errors = ray.exceptions
     return errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError, errors.OutOfMemoryError
 
 
 def only_bots(*agents: str) -> bool:
-    """Whether all are hand-written: their games are played inside the core, by threads."""
-    return all(players.parse(agent).kind == "bot" for agent in agents)
+    """Whether all agents are bots, whose games are played inside the C++ core, by threads."""
+    return all(AgentSpec.parse(agent).kind == "bot" for agent in agents)
 
 
 def make_worker_pool(agents: Sequence[str], workers: int = 0, runtime: str = "local", address: str = "") -> WorkerPool:
-    """Whoever suits the agents.
+    """Make the worker pool that suits the agents.
 
     Args:
-      agents: all that will play.
-      workers: processes, tasks or threads; 0 for one per core.
+      agents: all agents that will play.
+      workers: number of processes, tasks or threads; 0 for one per core.
       runtime: one of `RUNTIMES`.
-      address: of a Ray cluster; "" starts one here.
+      address: address of a Ray cluster; "" starts one here.
     """
     require(workers >= 0, "workers", "0 or more", workers)
     require(runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", runtime)

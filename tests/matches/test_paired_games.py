@@ -1,25 +1,21 @@
-"""muzero.evaluate and muzero.matches.bot_evaluation: paired deals, every seat, shares of the win."""
+"""Games on paired deals: every seat, shares of the win, independence of batches and opponents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 import env
-from muzero.agents.agents import Agent, Bot, Searcher, Situation
-from muzero.config import Config, EvaluationConfig, GameConfig, SearchConfig
-from muzero.matches.bot_evaluation import WinnerCheck, evaluate_bots, summary
-from muzero.matches.paired_games import Games, against_each
-from muzero.model.network import Network
-from muzero.model.presets import load_model_config
-from muzero.model.spec import GameSpec
+from muzero.agents.agents import Agent, Bot, Situation
+from muzero.matches.games import Games
+from muzero.matches.paired_games import against_each, paired_games
 
 ROUND = {"episode": "round"}
+
+
 SEED, DEALS = 7, 12
 
 
@@ -29,7 +25,7 @@ def rows(games: Games) -> list[tuple[float, ...]]:
 
 @pytest.mark.parametrize("players", [2, 3, 4])
 def test_a_bot_against_itself_is_symmetric_on_each_deal(players: int) -> None:
-    """Every deal is one game, seen once from each seat; and it is the game that the core plays."""
+    """Every deal is one game, counted once from each seat, and it is the game that the core plays."""
     (games,) = against_each(
         Bot("greedy"), [Bot("greedy")], DEALS, game="skyjo", players=players, rules=ROUND, seed=SEED
     )
@@ -49,7 +45,7 @@ def test_a_bot_against_itself_is_symmetric_on_each_deal(players: int) -> None:
 
 
 def test_opponents_do_not_influence_each_other() -> None:
-    """The same deals against each, and the same games as against each alone."""
+    """The games against several opponents at once are the games against each of them alone."""
     names = ["random", "greedy", "threshold(t=2)"]
     opponents = [Bot(name) for name in names]
     together = against_each(Bot("greedy"), opponents, DEALS, game="skyjo", players=3, rules=ROUND, seed=SEED)
@@ -59,7 +55,7 @@ def test_opponents_do_not_influence_each_other() -> None:
     assert rows(together[0]) != rows(together[1])
 
 
-def test_the_first_agent_sits_in_each_seat_and_alone() -> None:
+def test_the_first_agent_sits_in_each_seat_in_turn_against_the_other_in_all_others() -> None:
     tables = env.make("skyjo", 1, 3, ROUND, SEED)
     good, bad = tables.bot("greedy"), tables.bot("random")
     (games,) = against_each(Bot("greedy"), [Bot("random")], DEALS, game="skyjo", players=3, rules=ROUND, seed=SEED)
@@ -71,9 +67,8 @@ def test_the_first_agent_sits_in_each_seat_and_alone() -> None:
 
 @pytest.mark.parametrize("game", env.games())
 @pytest.mark.parametrize("players", [2, 3])
-def test_games_inside_the_core_are_those_played_step_by_step(game: str, players: int) -> None:
-    """Bots with randomness of their own; a watcher makes the games go step by step."""
-    players = min(players, env.describe(game).max_players)
+def test_games_inside_the_core_equal_those_played_step_by_step(game: str, players: int) -> None:
+    """The bots play some random actions; a watcher makes the games go step by step."""
     first, *others = [Bot(f"{name}(epsilon=0.2)") for name in list(env.make(game, 1, players).bots)[:3]]
 
     def play(watch: Callable[[Situation], None] | None) -> list[Games]:
@@ -85,8 +80,8 @@ def test_games_inside_the_core_are_those_played_step_by_step(game: str, players:
             assert (getattr(inside, name) == array).all(), name
 
 
-def test_copies_of_a_bot_with_seeds_of_their_own_differ() -> None:
-    """Which the core cannot play by itself; with the same seed each deal is one game, seen from both seats."""
+def test_copies_of_a_bot_with_different_seeds_play_differently() -> None:
+    """With the same seed each deal is one game, counted from both seats."""
     name = "greedy(epsilon=0.3)"
     (same,) = against_each(Bot(name), [Bot(name)], 20, game="skyjo", rules=ROUND, seed=SEED)
     assert (same.won.reshape(-1, 2).sum(1) == 1).all()
@@ -94,7 +89,7 @@ def test_copies_of_a_bot_with_seeds_of_their_own_differ() -> None:
     assert (other.won.reshape(-1, 2).sum(1) != 1).any()
 
 
-def test_first_deal_and_seed_name_the_deals() -> None:
+def test_first_deal_and_seed_determine_the_deals() -> None:
     def play(first: int, deals: int, seed: int = SEED) -> list[tuple[float, ...]]:
         found = against_each(
             Bot("greedy"), [Bot("random")], deals, game="skyjo", rules=ROUND, seed=seed, first_deal=first
@@ -113,7 +108,7 @@ def test_ties_share_the_win() -> None:
     assert won == pytest.approx(best / best.sum(1, keepdims=True))
 
 
-def test_games_that_are_cut_off_are_marked() -> None:
+def test_games_that_reach_the_cap_on_decisions_are_marked_truncated() -> None:
     (games,) = against_each(
         Bot("greedy"), [Bot("greedy")], 3, game="skyjo", rules={**ROUND, "max_decisions": 9}, seed=SEED
     )
@@ -122,7 +117,7 @@ def test_games_that_are_cut_off_are_marked() -> None:
     assert not against_each(Bot("greedy"), [Bot("greedy")], 3, game="skyjo", rules=ROUND)[0].truncated.any()
 
 
-def test_a_watcher_is_told_of_the_first_agents_decisions() -> None:
+def test_a_watcher_sees_every_decision_of_the_first_agent_only() -> None:
     seen: list[tuple[int, int]] = []
 
     def watch(situation: Situation) -> None:
@@ -134,8 +129,8 @@ def test_a_watcher_is_told_of_the_first_agents_decisions() -> None:
     assert len(seen) == games.decisions[::3].sum()  # of three games with the same moves, each seat's once
 
 
-class Thoughtful:
-    """A bot that is asked as a network is, when it pays; notes how many tables waited for it, and for anybody."""
+class SlowBot:
+    """Bot that counts as a slow agent; notes how many tables waited for it, and for any agent."""
 
     def __init__(self, name: str) -> None:
         self.name, self._bot = name, Bot(name)
@@ -146,11 +141,11 @@ class Thoughtful:
         return self._bot.act(situation)
 
 
-def test_who_thinks_is_asked_when_most_tables_wait() -> None:
+def test_a_slow_agent_acts_when_most_tables_wait_for_it() -> None:
     def play(a: Agent, b: Agent) -> Games:
         return against_each(a, [b], 20, game="skyjo", rules=ROUND, seed=SEED)[0]
 
-    expected, a, b = play(Bot("greedy"), Bot("naive")), Thoughtful("greedy"), Thoughtful("naive")
+    expected, a, b = play(Bot("greedy"), Bot("naive")), SlowBot("greedy"), SlowBot("naive")
     assert rows(play(a, Bot("naive"))) == rows(expected)
     assert all(waiting == open_ for waiting, open_ in a.asked), "bots have acted before"
     a.asked.clear()
@@ -158,91 +153,24 @@ def test_who_thinks_is_asked_when_most_tables_wait() -> None:
     assert all(2 * waiting >= open_ for waiting, open_ in a.asked + b.asked)
 
 
-def games_of(won: list[float]) -> Games:
-    n = len(won)
-    numbers = np.arange(n, dtype=np.float64), np.full(n, 4.0), np.arange(n) == 0, np.full(n, 30)
-    return Games(
-        np.array(won), *numbers, np.arange(n) // 2, np.arange(n) % 2, np.zeros((n, 2), int), np.zeros((n, 0), int)
-    )
+def test_seats_are_swapped_on_the_same_cards() -> None:
+    """For two equal agents, the second game of a deal is the first one with the names swapped."""
+    games = paired_games(Bot("greedy"), Bot("greedy"), 50, game="skyjo", rules={"episode": "round"}, seed=4, batch=30)
+    assert len(games.scores_a) == 100
+    assert (games.scores_a[::2] == games.scores_b[1::2]).all()
+    assert (games.scores_b[::2] == games.scores_a[1::2]).all()
+    assert games.win_rate == 0.5
+    assert games.wilson() == pytest.approx((0.4038, 0.5962), abs=1e-4)
 
 
-def test_summary_by_hand() -> None:
-    found = summary(games_of([1.0, 0.5, 0.0, 1.0]))
-    expected = {"win_rate": 0.625, "games": 4, "score_difference": 2.5, "score": 1.5, "length": 30, "truncated": 0.25}
-    assert {name: found[name] for name in expected} == expected
-    assert 0 < found["wilson_low"] < 0.5 < 0.75 < found["wilson_high"] < 1
+def test_scores_equal_those_of_play_inside_the_core() -> None:
+    games = paired_games(Bot("greedy"), Bot("random"), 20, game="skyjo", rules={"episode": "round"}, seed=4)
+    tables = env.make("skyjo", rules={"episode": "round"}, seed=4)
+    bots = [tables.bot("greedy"), tables.bot("random")]
+    assert (tables.play(bots, 20).scores[:, 0] == games.scores_a[::2]).all()
 
 
-def test_calibration_by_hand() -> None:
-    check = WinnerCheck(None)  # type: ignore[arg-type]
-    check.rows = [np.array([0, 1]), np.array([1, 2])]
-    check.chances = [np.array([0.1, 0.9], np.float32), np.array([1.0, 0.12], np.float32)]
-    found = check.report(np.array([0.0, 1.0, 0.5]))
-    assert found["brier"] == pytest.approx((0.01 + 0.01 + 0 + 0.38**2) / 4)
-    outcomes = [0, 1, 1, 0.5]
-    assert found["brier_of_the_mean"] == pytest.approx(sum((0.625 - outcome) ** 2 for outcome in outcomes) / 4)
-    reliability = found["reliability"]
-    assert reliability["count"] == [2, 2]
-    assert reliability["predicted"] == pytest.approx([0.11, 0.95])
-    assert reliability["won"] == pytest.approx([0.25, 1.0])
-
-
-def test_bot_evaluation() -> None:
-    """Each bot of the configuration, its mean over those of the curriculum, and a check of the winner head."""
-    config = Config(
-        game=GameConfig(
-            "skyjo", rules={"preset": "official", **ROUND}, bots=["random", "greedy"], held_out_bots=["threshold"]
-        ),
-        model=load_model_config("tiny", "belief"),
-        search=SearchConfig(simulations=2, max_considered=2),
-        evaluation=EvaluationConfig(games=6),
-    )
-    torch.manual_seed(0)
-    network = Network(GameSpec.of("skyjo", 2), config.model).eval()
-    agent = Searcher(network, config.search, 8)
-    found = evaluate_bots(agent, config)
-    assert list(found["evaluation"]) == ["random", "greedy", "threshold"]
-    assert [figures["games"] for figures in found["evaluation"].values()] == [6, 6, 6]
-    rates = [figures["win_rate"] for figures in found["evaluation"].values()]
-    assert found["mean_win_rate"] == pytest.approx(np.mean(rates[:2]))
-    assert 0 <= found["calibration"]["brier"] <= 1
-    assert sum(found["calibration"]["reliability"]["count"]) > 18
-    assert evaluate_bots(agent, config) == found  # the same deals every time
-
-
-def test_the_winner_head_is_judged_by_what_it_learned_to_predict() -> None:
-    """A network that trains on rounds knows who wins a round; evaluation plays matches."""
-    match = {"preset": "official", "target": 500}
-    game = GameConfig("skyjo", rules=match, training=ROUND, bots=["greedy"], held_out_bots=[])
-    config = Config(
-        game=game,
-        model=load_model_config("tiny", "belief"),
-        search=SearchConfig(simulations=2, max_considered=2),
-        evaluation=EvaluationConfig(games=2),
-    )
-    torch.manual_seed(0)
-    agent = Searcher(Network(GameSpec.of("skyjo", 2), config.model).eval(), config.search, 8)
-    matches = evaluate_bots(agent, config)
-    rounds = evaluate_bots(agent, replace(config, game=replace(game, rules=match | ROUND)))
-    assert matches["evaluation"]["greedy"]["length"] > 2 * rounds["evaluation"]["greedy"]["length"]
-    assert matches["calibration"] == rounds["calibration"]
-
-
-def test_the_winner_check_reads_the_movers_own_chance() -> None:
-    torch.manual_seed(0)
-    network = Network(GameSpec.of("skyjo", 3), load_model_config("tiny", "belief")).eval()
-    tables = env.make("skyjo", 200, 3, ROUND, SEED)
-    tables.random_steps(9)
-    check, alone = WinnerCheck(network), WinnerCheck(network)
-    check(Situation.at(tables, np.arange(3, 200)))
-    for row in range(3, 200):  # whoever plays on alone is asked no more often
-        alone(Situation.at(tables, np.array([row])))
-    rows = check.rows[0]
-    assert np.concatenate(alone.rows).tolist() == rows.tolist()
-    assert 10 <= len(rows) <= 45
-    with torch.inference_mode():
-        latent = network.represent(torch.from_numpy(tables.obs[rows]))
-        said = network.predict(latent, torch.zeros(len(rows), dtype=torch.int64)).winner
-    assert said is not None
-    chances: NDArray[np.float32] = said[:, 0].softmax(-1)[:, 0].numpy()
-    assert check.chances[0] == pytest.approx(chances, abs=1e-5)
+def test_a_draw_counts_half_a_win() -> None:
+    scores = np.array([1.0, 2.0, 3.0, 3.0]), np.array([2.0, 1.0, 3.0, 9.0])
+    games = Games(np.array([1.0, 0.0, 0.5, 1.0]), *scores, np.zeros(4, bool), np.full(4, 50), *np.zeros((4, 4), int))
+    assert (len(games), games.win_rate) == (4, 0.625)

@@ -13,7 +13,8 @@ import torch
 import env
 import mcts
 from muzero.config import SearchConfig
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search import backend
 from muzero.search.lane import tree_config

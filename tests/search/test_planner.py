@@ -12,7 +12,8 @@ import torch
 import env
 from muzero.config import SearchConfig
 from muzero.data.trajectory import pack_legal
-from muzero.model.network import VARIANTS, Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import VARIANTS, load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.planner import Analysis, Plan, Planner
 

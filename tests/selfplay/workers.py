@@ -12,7 +12,8 @@ from torch import Tensor
 
 from muzero.config import Config, GameConfig, LearnerConfig, RuntimeConfig, SearchConfig, SelfPlayConfig, TrainConfig
 from muzero.data.trajectory import Episode
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.selfplay.opponents import OpponentMix
 from muzero.selfplay.runtime import Runtime

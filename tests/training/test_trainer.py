@@ -11,7 +11,7 @@ import pytest
 
 import env
 from env.game_record import GameRecord, verify
-from muzero.agents.agent_spec import load_network, parse
+from muzero.agents.agent_spec import AgentSpec, load_network
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint, metrics
@@ -91,10 +91,10 @@ def test_run_that_mixes_numbers_of_players_resumes_and_plays_at_each_table(tmp_p
     assert found.agent["player_counts"] == [2, 3]
     assert all(len(found.arrays[f"replay_{players}"]["action"]) for players in (2, 3))
     for players in (2, 3):
-        network, _ = load_network(parse(f"policy:{whole.path}"), "skyjo", players)
+        network, _ = load_network(AgentSpec.parse(f"policy:{whole.path}"), "skyjo", players)
         assert network.num_players == players
     with pytest.raises(ValueError, match="players: expected 4 as in this match, got 'one of 2, 3'"):
-        load_network(parse(f"policy:{whole.path}"), "skyjo", 4)
+        load_network(AgentSpec.parse(f"policy:{whole.path}"), "skyjo", 4)
 
 
 def test_checkpoint_plays_with_the_simulations_scheduled_at_its_iteration(tmp_path: Path) -> None:

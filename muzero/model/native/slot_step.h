@@ -1,6 +1,6 @@
 // The recurrent step of a slots network on a CPU: the latent after an action, and the network's outputs for it.
 //
-// muzero/model/latents.py defines the network; layers have the same names here. muzero/model/native/slot_step.py hands the
+// muzero/model/slots.py defines the network; layers have the same names here. muzero/model/native/slot_step.py hands the
 // weights over. Every row is computed on its own, in an order that depends on the network alone: the same row gives the
 // same bytes in any batch.
 #pragma once
@@ -59,7 +59,7 @@ struct Policy {
   const int32_t* together_start;  // [A + 1] where each action's part of together starts
 };
 
-// Sizes are named as in latents.py: P players, S slots, D slot, V player, C shared cards, G global part, M hidden units of
+// Sizes are named as in slots.py: P players, S slots, D slot, V player, C shared cards, G global part, M hidden units of
 // a slot, H hidden units, A actions, K slots touched by an action.
 struct Network {
   int players, slots, slot_dim, player_dim, shared, global_dim, slot_hidden, hidden, actions;

@@ -15,7 +15,8 @@ from mcts import Requests
 from muzero.config import SearchConfig
 from muzero.model.native import _native
 from muzero.model.native.slot_step import SlotStep
-from muzero.model.network import ABLATIONS, VARIANTS, Network, load_model_config
+from muzero.model.network import ABLATIONS, Network
+from muzero.model.presets import VARIANTS, load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.backend import resolve_backend
 from muzero.search.planner import Plan, Planner

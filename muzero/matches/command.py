@@ -1,0 +1,137 @@
+"""Head-to-head match of two agents, with statistics; a repeated command resumes.
+
+    python -m muzero.evaluate a=AGENT b=AGENT [games=1000] [key=value ...]
+
+Every deal is played with a in each seat in turn and b in all others. Agents:
+{agents}
+Keys:
+{keys}
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from muzero.agents import agent_spec
+from muzero.config import require
+from muzero.matches.match import play_match
+from muzero.matches.match_config import MatchConfig, with_defaults
+from muzero.matches.results import markdown, write
+from muzero.matches.workers import RUNTIMES
+
+T = TypeVar("T")
+
+HELP = {
+    "a": "the agent in question",
+    "b": "its opponent, in all other seats",
+    "games": "number of games, rounded up to whole deals",
+    "game": "by default the one that a network among the agents was trained for, else the first there is",
+    "players": "players at a table; by default as for game, else 2",
+    "rules": "a preset, or options, such as rules.preset=official rules.episode=round; by default as for game",
+    "seed": "seed of the deals",
+    "batch": "games that a worker plays at a time",
+    "workers": "processes that share the games (threads if both agents are bots); 0 for one per core",
+    "runtime": "local, or ray: the games are Ray tasks",
+    "address": "with runtime=ray: address of a cluster, auto for the one this machine belongs to; by default one is "
+    "started",
+    "stop": "stop early once a sequential test is sure at this error rate, such as 0.05; 0 never stops",
+    "margin": "with stop: win rates this close to the fair share count as equal",
+    "out": "write FILE (json), and beside it .csv (every game) and .md; a repeated command resumes from it",
+    "records": "write games to DIR as game records, which python -m env.game_record prints and verifies",
+    "max_records": "with records: how many, from the first deal on",
+}
+
+
+def parse_overrides(kind: type[T], arguments: Sequence[str], keys: Mapping[str, str]) -> tuple[T, set[str]]:
+    """Make a configuration, of a kind that has `rules`, from key=value arguments; return it and the keys given."""
+    for argument in arguments:
+        require("=" in argument, f"argument {argument!r}", f"key=value with one of {', '.join(keys)}", argument)
+    try:
+        given = OmegaConf.from_dotlist(list(arguments))
+        config: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), given))
+    except OmegaConfBaseException as error:
+        key = getattr(error, "full_key", None)
+        where = f"{key}: " if key in keys else ""
+        raise ValueError(f"{where}{str(error).splitlines()[0]}; keys are {', '.join(keys)}") from None
+    good = isinstance(config.rules, str | Mapping)
+    require(good, "rules", "a preset, or options as in rules.episode=round", config.rules)
+    return config, {str(key) for key in given}
+
+
+def read_arguments(arguments: list[str]) -> MatchConfig:
+    """Make a checked configuration, defaults filled in, from key=value arguments."""
+    config, given = parse_overrides(MatchConfig, arguments, HELP)
+    require(bool(config.a) and bool(config.b), "a and b", "two agents", (config.a, config.b))
+    require(config.games >= 1, "games", "1 or more", config.games)
+    plain = Path(config.out).suffix in ("", ".json")  # x.1 and x.2 would share the files beside them
+    require(plain, "out", "the name of the json file, as results/x.json; the others stand beside it", config.out)
+    taken = bool(config.out) and Path(config.out).is_dir()
+    require(not taken, "out", "the name of a file", f"{config.out}, which is a directory")
+    for name, directory in (("out", Path(config.out).parent), ("records", Path(config.records))):
+        if getattr(config, name):
+            _make_directory(name, directory)
+    require(config.batch >= 1, "batch", "1 or more", config.batch)
+    require(config.workers >= 0, "workers", "0 or more", config.workers)
+    require(config.runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", config.runtime)
+    require(0 <= config.stop < 1, "stop", "0 up to less than 1", config.stop)
+    require(0 <= config.margin < 0.5, "margin", "0 up to less than 0.5", config.margin)
+    require(config.max_records >= 0, "max_records", "0 or more", config.max_records)
+    require(config.stop > 0 or not config.margin, "margin", "none without stop=", config.margin)
+    useless = "max_records" in given and not config.records
+    require(not useless, "max_records", "none without records=DIR", config.max_records)
+    return with_defaults(config)
+
+
+def _make_directory(name: str, directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{name}: expected a directory that can be made, got {directory}: {error.strerror}") from None
+
+
+def usage() -> str:
+    """Help text of the command."""
+    agents = "\n".join(f"    {line}" if line else "" for line in (agent_spec.__doc__ or "").strip().splitlines()[2:])
+    return (__doc__ or "").format(agents=agents, keys=describe_keys(MatchConfig(), HELP))
+
+
+def describe_keys(defaults: Any, keys: Mapping[str, str]) -> str:
+    """Lines of a help text: each key with its default and meaning."""
+    values = asdict(defaults)
+    return "\n".join(f"    {name}={values[name] or ''}".ljust(20) + f" {text}" for name, text in keys.items())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Play the match that the command line describes; return the exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if not arguments or {"-h", "--help"} & set(arguments):
+        print(usage())
+        return 0
+    kept = ""
+    try:
+        config = read_arguments(arguments)
+        kept = "; the games played so far are kept, the same command resumes" if config.out else ""
+        result, games = play_match(config)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        print(f"error: {error}{kept}", file=sys.stderr)
+        return 1
+    out = Path(config.out)
+    if config.out:  # before anything is printed: the reader of a pipe may have gone
+        write(out, config, result, games)
+    print(markdown(result))
+    if config.out:
+        print(f"{out}, {out.with_suffix('.csv')}, {out.with_suffix('.md')}")
+    if config.record_writer:
+        recorded = min(config.record_writer.deals * config.players, len(games))
+        print(f"{recorded} game records in {config.records}")
+    return 0

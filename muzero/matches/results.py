@@ -1,0 +1,178 @@
+"""Results of a match: figures, Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+import env
+from muzero import stats
+from muzero.agents.agent_spec import AgentSpec, fingerprint
+from muzero.matches.games import Games
+from muzero.matches.match_config import MatchConfig
+from muzero.runs.files import write_whole
+from muzero.runs.markdown import markdown_table
+
+Row = dict[str, Any]
+COUNTS = ("games", "wins", "draws", "losses", "truncated", "points")
+
+
+def win_rate_row(counts: Mapping[str, float], players: int, by_deal: ArrayLike | None = None) -> Row:
+    """Counts of a match, or of several added up, with the win rate, its intervals, Elo and p-value.
+
+    Args:
+      counts: `COUNTS` by name.
+      players: players at a table.
+      by_deal: [D] mean share of the win in each deal, if known; gives `paired_low` and `paired_high`.
+    """
+    points, n, fair = float(counts["points"]), int(counts["games"]), 1 / players
+    interval = stats.wilson(points, n)
+    rating = stats.elo(points, n) if players == 2 else None
+    row: Row = {
+        **{name: counts[name] for name in COUNTS},
+        "win_rate": interval.estimate,
+        "fair_share": fair,
+        "wilson_low": interval.low,
+        "wilson_high": interval.high,
+        "elo": rating.estimate if rating else None,
+        "elo_low": rating.low if rating else None,
+        "elo_high": rating.high if rating else None,
+        "p_value": stats.binomial_test(points, n, fair).p_value,
+    }
+    if by_deal is not None:
+        deals = stats.win_rate_of_deals(by_deal, per_deal=1)
+        row |= {"paired_low": deals.low, "paired_high": deals.high}
+    return _finite(row)
+
+
+def _finite(row: Row) -> Row:
+    """Replace infinities and NaN, which JSON does not have, by None."""
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+
+
+def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int, failures: int = 0) -> Row:
+    """Figures of a match.
+
+    Args:
+      config: its settings.
+      games: all of its games.
+      seconds: duration of the games that this process played; None if other matches were played at the same time.
+      fresh: number of the games that this process played.
+      failures: number of games that were played again because their worker had died.
+    """
+    n, best, tied, whole = len(games), games.won == 1, (games.won > 0) & (games.won < 1), ~games.truncated.astype(bool)
+    tables = env.make(config.game, 1, config.players, config.rules)
+    best_or_tied = stats.wilson(int((games.won > 0).sum()), n)
+    counts = {
+        "games": n,
+        "wins": int(best.sum()),
+        "draws": int(tied.sum()),
+        "losses": int((games.won == 0).sum()),
+        "truncated": int(games.truncated.sum()),
+        "points": float(games.won.sum()),
+    }
+    row: Row = {
+        "a": config.a,
+        "b": config.b,
+        "game": config.game,
+        "players": config.players,
+        "version": tables.info.version,
+        "rules": tables.rules,
+        "weights_a": fingerprint(AgentSpec.parse(config.a)),
+        "weights_b": fingerprint(AgentSpec.parse(config.b)),
+        "seed": config.seed,
+        "batch": config.batch,
+        **win_rate_row(counts, config.players, games.by_deal(config.players) if n >= 2 * config.players else None),
+        "whole_wins": int((best & whole).sum()),
+        "whole_draws": int((tied & whole).sum()),
+        "whole_losses": int(((games.won == 0) & whole).sum()),
+        "failures": failures,
+        "best_or_tied": best_or_tied.estimate,
+        "best_or_tied_low": best_or_tied.low,
+        "best_or_tied_high": best_or_tied.high,
+        "z": stats.z_test(counts["points"], n, 1 / config.players).statistic,
+        "mean_score_a": float(games.scores_a.mean()),
+        "mean_score_b": float(games.scores_b.mean()),
+        "mean_decisions": float(games.decisions.mean()),
+        "seconds": seconds,
+        "seconds_per_game": seconds / fresh if fresh and seconds is not None else None,
+    }
+    names = tables.stat_names
+    turns = games.stats[:, names.index("turns")] if "turns" in names else games.decisions
+    row["mean_turns"] = float(turns.mean())
+    if config.players == 2 and n >= 4:
+        reduction, deals = stats.variance_reduction(games.won), stats.mcnemar_deals(games.won)
+        row["pairing_factor"], row["seat_effect"] = reduction.factor, reduction.seat_effect
+        row["mcnemar"] = {"better": deals.better, "worse": deals.worse, "tied": deals.tied, "p_value": deals.p_value}
+    if config.stop:
+        test = sequential_test(config, games)
+        row["sequential"] = {"decision": test.decision, "low": test.low, "high": test.high, "p_value": test.p_value}
+    return _finite(row)
+
+
+def sequential_test(config: MatchConfig, games: Games) -> stats.SequentialTest:
+    """Test that decides whether the match may stop after these games."""
+    return stats.sequential_test(games.by_deal(config.players), 1 / config.players, config.margin, config.stop)
+
+
+def markdown(r: Row) -> str:
+    """Page with the figures of a match."""
+    beyond = "-inf" if r["win_rate"] == 0 else "+inf"
+    ends = _signed(r["elo"], beyond), _signed(r["elo_low"], "-inf"), _signed(r["elo_high"], "+inf")
+    elo = "{} [{}, {}]".format(*ends) if r["players"] == 2 else "-"
+    again = f", {r['failures']} played again because a worker died" if r["failures"] else ""
+    rows = {
+        "games": f"{r['games']}, {r['players']} players, seed {r['seed']}",
+        "won / drawn / lost": f"{r['wins']} / {r['draws']} / {r['losses']} ({r['truncated']} truncated{again})",
+        "win rate": f"{r['win_rate']:.3f} [{r['wilson_low']:.3f}, {r['wilson_high']:.3f}], fair {r['fair_share']:.3f}",
+        "best or tied": f"{r['best_or_tied']:.3f} [{r['best_or_tied_low']:.3f}, {r['best_or_tied_high']:.3f}]",
+        "Elo difference": elo,
+        "p (two-sided)": f"{r['p_value']:.2g}",
+        "mean score": f"{r['mean_score_a']:.1f} against {r['mean_score_b']:.1f}",
+        "mean turns, decisions": f"{r['mean_turns']:.1f}, {r['mean_decisions']:.1f}",
+        "seconds per game": "-" if r["seconds_per_game"] is None else f"{r['seconds_per_game']:.3g}",
+    }
+    if "paired_low" in r:
+        rows["by deals"] = f"win rate within [{r['paired_low']:.3f}, {r['paired_high']:.3f}]"
+        if r.get("pairing_factor") is not None:
+            rows["by deals"] += f", as precise as {r['pairing_factor']:.2f} x as many unpaired games"
+    if "mcnemar" in r:
+        m = r["mcnemar"]
+        rows["deals to a / even / to b"] = f"{m['better']} / {m['tied']} / {m['worse']}, p {m['p_value']:.2g} (McNemar)"
+    if "sequential" in r:
+        s = r["sequential"]
+        rows["sequential test"] = (
+            f"{s['decision']}; interval [{s['low']:.3f}, {s['high']:.3f}], p {s['p_value']:.2g}: valid whenever the "
+            "match stopped, unlike the interval, Elo and p above"
+        )
+    lines = [f"`{r['a']}` against `{r['b']}`, {r['game']}", "", *markdown_table(["", ""], list(rows.items()), "ll")]
+    return "\n".join(lines) + "\n"
+
+
+def _signed(number: float | None, otherwise: str) -> str:
+    return otherwise if number is None else f"{number:+.0f}"
+
+
+def write(out: Path, config: MatchConfig, result: Row, games: Games) -> None:
+    """Write the three files of a match: JSON, Markdown and CSV (one row per game)."""
+    write_whole(out, json.dumps(result, indent=1) + "\n")
+    write_whole(out.with_suffix(".md"), markdown(result))
+    _write_csv(out.with_suffix(".csv"), config, games)
+
+
+def _write_csv(path: Path, config: MatchConfig, games: Games) -> None:
+    names = env.make(config.game, 1, config.players, config.rules).stat_names
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ["seed", "deal", "seat_a", *(f"score_{i}" for i in range(config.players)), "won", "truncated", *names]
+        )
+        for i in range(len(games)):
+            row = [config.seed, games.deals[i], games.seats[i], *games.scores[i], f"{games.won[i]:g}"]
+            writer.writerow([*row, int(games.truncated[i]), *games.stats[i]])

@@ -1,0 +1,155 @@
+"""Files of a match: its finished games, its games in flight, and game records."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+import env
+from env.game_record import GameRecord, GameRecordError
+from muzero.matches.games import Games, first_games
+from muzero.runs.files import save_whole
+
+Ints = NDArray[np.int64]
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, BadZipFile)
+_GAMES, _IN_FLIGHT = ".games.npz", ".in_flight-"
+
+
+@dataclass(frozen=True)
+class GameRecordWriter:
+    """Writes games of a against b as game records, one file per game, named by deal and a's seat.
+
+    Attributes:
+      directory: directory of the files.
+      deals: deals with numbers below this are written.
+      a, b: names of the agents in the records.
+    """
+
+    directory: Path
+    deals: int
+    a: str
+    b: str
+
+    def path(self, deal: int, seat: int) -> Path:
+        """File of a game."""
+        return self.directory / f"{deal:06d}-seat{seat}.json"
+
+    def has(self, deal: int, seat: int, seed: int, rules: dict[str, Any]) -> bool:
+        """Whether the file of a game exists and is of this match, not of another one written to the same directory."""
+        try:
+            record = GameRecord.read(self.path(deal, seat))
+        except (OSError, GameRecordError):
+            return False
+        agents = self._agents(seat, len(record.agents))
+        return (record.seed, record.deal, record.agents, record.rules) == (seed, deal, agents, rules)
+
+    def write(self, tables: env.VecEnv, deals: Ints, seats: Ints, actions: Sequence[Ints]) -> None:
+        """Write the games of finished tables; actions [steps][B], `SKIP` where a table's game was over."""
+        for row in np.flatnonzero(deals < self.deals).tolist():
+            deal, seat = int(deals[row]), int(seats[row])
+            made = [int(step[row]) for step in actions if step[row] != env.SKIP]
+            agents = self._agents(seat, tables.num_players)
+            record = GameRecord.of(tables, row, seed=tables.seed, deal=deal, agents=agents, actions=made)
+            record.save(self.path(deal, seat))
+
+    def _agents(self, seat: int, players: int) -> list[str]:
+        return [self.a if place == seat else self.b for place in range(players)]
+
+
+@dataclass(frozen=True)
+class InFlightStore:
+    """Keeps the actions of games in flight, so that another process can resume them.
+
+    Agents have no memory, so the same actions at the same tables lead to the same games.
+
+    Attributes:
+      path: the file.
+      key: identifies the games; a file with another key is ignored.
+      every: seconds between two saves.
+    """
+
+    path: Path
+    key: str
+    every: float = 20.0
+
+    def load(self) -> list[Ints]:
+        """Actions [steps][B] that an earlier process saved; empty if there are none to resume from."""
+        try:
+            with np.load(self.path, allow_pickle=False) as saved:
+                return list(saved["actions"].astype(np.int64)) if str(saved["key"]) == self.key else []
+        except FileNotFoundError:
+            return []
+        except _UNREADABLE as error:
+            warnings.warn(f"{self.path} cannot be read, its games start again: {error}", RuntimeWarning, stacklevel=2)
+            return []
+
+    def save(self, actions: Sequence[Ints]) -> None:
+        """Save the actions [steps][B] so far."""
+        save_whole(self.path, key=np.array(self.key), actions=np.array(actions, np.int16))
+
+
+class MatchStore:
+    """Keeps the games of a match beside its result file, so that the same command resumes it.
+
+    Args:
+      out: result file of the match; None keeps nothing.
+      key: identifies what is played; games with another key are ignored.
+      players: players at a table.
+    """
+
+    def __init__(self, out: Path | None, key: str, players: int) -> None:
+        self.path = out.with_suffix(_GAMES) if out else None
+        self.key, self.players = key, players
+
+    def load(self, deals: int) -> list[Games]:
+        """Games that an earlier process with the same settings played, of at most `deals` deals: one list, or none."""
+        if self.path is None or not self.path.exists():
+            return []
+        try:
+            with np.load(self.path, allow_pickle=False) as saved:
+                if str(saved["key"]) != self.key:
+                    other = "other settings, rules, weights or precision (bf16=)"
+                    warnings.warn(
+                        f"{self.path} has games of {other}: the match starts again", RuntimeWarning, stacklevel=2
+                    )
+                    return []
+                games = Games(**{f.name: saved[f.name] for f in fields(Games)})
+        except _UNREADABLE as error:
+            warnings.warn(f"{self.path} cannot be read, the match starts again: {error}", RuntimeWarning, stacklevel=2)
+            return []
+        return [first_games(games, min(len(games), deals * self.players))]
+
+    def save(self, games: Games) -> None:
+        """Save all games so far, and delete the files of games in flight that are finished now."""
+        if self.path is not None:
+            save_whole(self.path, key=np.array(self.key), **vars(games))
+            self._delete_in_flight(before=len(games) // self.players)
+
+    def finish(self) -> None:
+        """Delete all files of games in flight: nothing will be resumed."""
+        if self.path is not None:
+            self._delete_in_flight(before=None)
+
+    def in_flight(self, first: int, deals: int) -> InFlightStore | None:
+        """Store for games in flight of some deals; None if the match keeps nothing."""
+        if self.path is None:
+            return None
+        return InFlightStore(self._in_flight_path(str(first)), f"{self.key} {first} {deals}")
+
+    def _in_flight_path(self, first: str) -> Path:
+        assert self.path is not None
+        return self.path.with_name(f"{self.path.name.removesuffix(_GAMES)}{_IN_FLIGHT}{first}.npz")
+
+    def _delete_in_flight(self, before: int | None) -> None:
+        assert self.path is not None
+        for old in self.path.parent.glob(self._in_flight_path("*").name):
+            first = old.stem.rpartition("-")[2]
+            if before is None or (first.isdigit() and int(first) < before):
+                old.unlink(missing_ok=True)

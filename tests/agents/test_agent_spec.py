@@ -1,0 +1,202 @@
+"""Agents described by text: parsing, options, the weights behind them, and how they search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muzero.agents import agent_spec
+from muzero.agents.agent_spec import (
+    AgentSpec,
+    build,
+    fingerprint,
+    join_options,
+    load_network,
+    match_search,
+    resolve,
+    trained_for,
+)
+from muzero.agents.agents import Bot, Policy, Searcher
+from muzero.agents.simulator import Simulator
+from muzero.config import SearchConfig
+from muzero.model.native import _native
+from muzero.model.network import Network
+
+
+def resolved(text: str) -> str:
+    return str(resolve(AgentSpec.parse(text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "random",
+        "bot:threshold(t=2,epsilon=0.1)",
+        "checkpoint:runs/x,simulations=64,ablation=no_ego",
+        "policy:runs/x,iteration=7",
+        "simulator:8,bot=greedy",
+    ],
+)
+def test_parsing_and_formatting_are_inverse(text: str) -> None:
+    spec = AgentSpec.parse(text)
+    assert str(spec) == text
+    assert AgentSpec.parse(str(spec)) == spec
+    assert hash(spec) == hash(AgentSpec.parse(text))
+
+
+def test_options_are_replaced_in_place_or_added_at_the_end() -> None:
+    spec = AgentSpec.of("checkpoint", Path("runs/x"), iteration=4, simulations=None)
+    assert str(spec) == "checkpoint:runs/x,iteration=4"
+    assert str(spec.with_options(simulations=64, ablation=None)) == "checkpoint:runs/x,iteration=4,simulations=64"
+    assert str(spec.with_options(bf16="on", iteration=5)) == "checkpoint:runs/x,iteration=5,bf16=on"
+    assert str(spec) == "checkpoint:runs/x,iteration=4", "unchanged"
+    with pytest.raises(ValueError, match=r"agent 'checkpoint:runs/x,iteration=4,speed=9': expected options among iter"):
+        spec.with_options(speed=9)
+    with pytest.raises(ValueError, match=r"expected no comma before the options, got 'runs/a,b'"):
+        AgentSpec.of("checkpoint", "runs/a,b")
+    with pytest.raises(ValueError, match=r"network: expected a value without a comma, got 'runs/a,b'"):
+        AgentSpec.of("simulator", 8, network="runs/a,b")
+
+
+def test_agents_are_built_as_described(run: Path) -> None:
+    def made(text: str) -> Any:
+        return build(AgentSpec.parse(text), "skyjo", 2, batch=4)
+
+    assert isinstance(made("bot:threshold(t=2, epsilon=0.1)"), Bot)
+    searcher = made(f"checkpoint:{run},iteration=7,simulations=9,algorithm=puct,ablation=no_ego")
+    assert isinstance(searcher, Searcher)
+    assert (searcher.planner.config.simulations, searcher.planner.config.algorithm) == (9, "puct")
+    assert searcher.planner.network.condition.ablation == "no_ego"
+    assert made(f"checkpoint:{run}").planner.config.simulations == 3, "as it was trained"
+    assert made(f"checkpoint:{run},value_scale=0.25").planner.config.value_scale == 0.25
+    policy, simulator = made(f"policy:{run},temperature=0.5"), made("simulator:32,bot=threshold")
+    assert isinstance(policy, Policy)
+    assert policy.temperature == 0.5
+    assert isinstance(simulator, Simulator)
+    assert (simulator.simulations, simulator.bot) == (32, "threshold")
+    assert isinstance(made(f"simulator:8,network={run}").network, Network)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("robot:greedy", "expected one of random:..., bot:"),
+        ("bot:", "expected something after the colon"),
+        ("random:1", "except for random"),
+        ("checkpoint:x,speed=9", "expected options among iteration, simulations"),
+        ("checkpoint:x,simulations", "expected options among"),
+        ("simulator:4,bot=greedy,bot=naive", "expected every option once, got 'bot=naive'"),
+    ],
+)
+def test_malformed_text_is_refused_by_name(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        AgentSpec.parse(text)
+
+
+def test_agents_that_do_not_fit_the_game_are_refused_by_name(run: Path) -> None:
+    with pytest.raises(ValueError, match="players: expected 3 as in this match, got 2"):
+        build(AgentSpec.parse(f"policy:{run}"), "skyjo", 3, batch=1)
+    with pytest.raises(ValueError, match="worlds: expected a number, got 'many'"):
+        build(AgentSpec.parse("simulator:many"), "skyjo", 2, batch=1)
+    with pytest.raises(ValueError, match=r"agent 'simulator:8,bot=greedy', bot: lama has no bot 'greedy'"):
+        build(AgentSpec.parse("simulator:8,bot=greedy"), "lama", 4, batch=1)
+    assert build(AgentSpec.parse("simulator:8"), "lama", 4, batch=1).bot == "strategy_1"  # type: ignore[attr-defined]
+
+
+def test_a_simulators_network_is_resolved_to_a_checkpoint_however_its_path_is_written(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run.parent)
+    for written in (str(run), f"./{run.name}", f"{run.name}/"):
+        text = resolved(f"simulator:8,network={written},bot=greedy")
+        assert text.endswith(f"{run.name}/checkpoints/000007,bot=greedy"), text
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_the_precision_of_long_searches_is_resolved(native: bool, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another machine, whose default is different, then plays the same agent."""
+    monkeypatch.setattr(agent_spec, "_has_bf16", lambda: native)
+    long = f"checkpoint:{run},simulations=100,iteration=7"
+    assert resolved(long) == f"{long},bf16={'on' if native else 'off'}"
+    assert resolved(f"{long},bf16=off") == f"{long},bf16=off"
+    assert resolved(f"checkpoint:{run}") == f"checkpoint:{run},iteration=7", "short ones are in single precision"
+
+    def made(options: str) -> SearchConfig:
+        built = build(AgentSpec.parse(f"{long},backend=eager{options}"), "skyjo", 2, batch=4)
+        assert isinstance(built, Searcher)
+        return built.planner.config
+
+    assert made("").bf16 == native
+    assert made(",bf16=on").bf16
+    assert not made(",bf16=off").bf16
+    with pytest.raises(ValueError, match="bf16: expected on or off, got 'half'"):
+        made(",bf16=half")
+
+
+def test_the_backend_of_a_checkpoint_can_be_chosen(run: Path) -> None:
+    def made(options: str) -> str:
+        built = build(AgentSpec.parse(f"checkpoint:{run}{options}"), "skyjo", 2, batch=4)
+        assert isinstance(built, Searcher)
+        return built.planner.config.backend
+
+    assert made("") == made(",backend=native") == "native"
+    assert made(",backend=eager") == "eager"
+    with pytest.raises(
+        ValueError, match="backend: expected one of native, eager, compiled, compiled_dynamic, got 'jit'"
+    ):
+        made(",backend=jit")
+
+
+def test_bfloat16_runs_in_torch_where_the_native_step_lacks_it(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking for both, bfloat16 and the native step, is refused there."""
+    monkeypatch.setattr(_native, "kernels", lambda: ["base"])
+
+    def made(options: str) -> SearchConfig:
+        built = build(AgentSpec.parse(f"checkpoint:{run}{options}"), "skyjo", 2, batch=4)
+        assert isinstance(built, Searcher)
+        return built.planner.config
+
+    assert (made(",bf16=on").backend, made(",bf16=on").bf16) == ("eager", True)
+    assert (made(",bf16=off").backend, made(",bf16=off").bf16) == ("native", False)
+    with pytest.raises(ValueError, match=r"checkpoint:.*backend=native: expected search.bf16=false on a CPU"):
+        made(",bf16=on,backend=native")
+
+
+def test_a_list_of_agents_split_at_commas_keeps_their_options() -> None:
+    text = "checkpoint:runs/x,simulations=64,bot:threshold(t=2,epsilon=0.1),random,simulator:8,bot=greedy,bot:naive"
+    expected = [
+        "checkpoint:runs/x,simulations=64",
+        "bot:threshold(t=2,epsilon=0.1)",
+        "random",
+        "simulator:8,bot=greedy",
+    ]
+    assert join_options(text.split(",")) == [*expected, "bot:naive"]
+
+
+def test_fingerprint_and_training_are_those_of_the_network(run: Path) -> None:
+    policy, search, simulator = (
+        AgentSpec.of("policy", run),
+        AgentSpec.of("checkpoint", run),
+        AgentSpec.of("simulator", 8, network=run),
+    )
+    assert fingerprint(policy) == fingerprint(simulator) == fingerprint(policy.with_options(iteration=7))
+    assert fingerprint(search) not in (None, fingerprint(policy)), "the arithmetic of a search counts"
+    expected = {"game": "skyjo", "players": 2, "rules": {"episode": "round"}}
+    assert trained_for(policy) == trained_for(search) == trained_for(simulator) == expected
+    for other in (AgentSpec("random"), AgentSpec("bot", "greedy"), AgentSpec("simulator", "8")):
+        assert fingerprint(other) is None
+        assert trained_for(other) is None
+
+
+def test_matches_search_with_two_leaves_where_that_changes_nothing(run: Path) -> None:
+    def leaves(trained: SearchConfig, **options: object) -> int:
+        spec = AgentSpec.of("checkpoint", run, **options)
+        return match_search(spec, load_network(spec, "skyjo", 2)[0], trained).leaves
+
+    gumbel = SearchConfig(simulations=4, rescale_values=False)
+    assert leaves(gumbel) == 2
+    assert leaves(gumbel, simulations=5) == 1, "an odd number"
+    assert leaves(gumbel, algorithm="puct") == 1
+    assert leaves(SearchConfig(simulations=4, rescale_values=True)) == 1
