@@ -1,6 +1,6 @@
 """How fast the search is, beside the bare network and the machine's matrix multiply.
 
-    python experiments/bench_search.py [--json FILE] [--quick]
+    python -m experiments.bench_search [--json FILE] [--quick]
 
 For the models tiny, small and paper and batches of 1 to 1024 games: simulations and decisions per second of gumbel and
 puct; the recurrent network alone at the same batch in the same run, and the ratio of the two (efficiency); microseconds

@@ -1,6 +1,6 @@
 """How fast training is, stage by stage, beside the bare network and the bare search.
 
-    python experiments/bench_training.py [--json FILE] [--quick] [--seconds S]
+    python -m experiments.bench_training [--json FILE] [--quick] [--seconds S]
 
 Of the CPU preset: iterations as the trainer makes them, and games per second (`cpu_games_per_s`). Of the paper preset:
 two iterations of a few games, then self-play and learning at their full size, projected to a whole iteration
@@ -415,7 +415,7 @@ def main() -> None:
     options = parser.parse_args()
     settle_memory()  # as training does
     about = {
-        "command": " ".join(["python", "experiments/bench_training.py", *sys.argv[1:]]),
+        "command": " ".join(["python", "-m", "experiments.bench_training", *sys.argv[1:]]),
         "cpu": cpu_model(),
         "cores": os.cpu_count() or 1,
         "threads": options.threads,

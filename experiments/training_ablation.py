@@ -1,6 +1,6 @@
 """Which part of belief awareness helps: a round robin of the variants, which the SkyNet paper leaves as future work.
 
-    python experiments/training_ablation.py --runs runs/baseline-* runs/belief-* runs/ego_only-* runs/heads_only-* \\
+    python -m experiments.training_ablation --runs runs/baseline-* runs/belief-* runs/ego_only-* runs/heads_only-* \\
         --games 1000 --out results/training_ablation
 
 Runs are grouped by variant: baseline, belief (ego conditioning, winner and rank heads), ego_only, heads_only. The i-th
@@ -15,6 +15,8 @@ import sys
 from collections.abc import Sequence
 from itertools import combinations, product
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from matplotlib.figure import Figure
 
@@ -97,7 +99,7 @@ def study(options: argparse.Namespace, command: str) -> None:
     figure: Figure = ladder.plot(found, rows)
     result: Row = {"command": command, "iteration": iteration, "anchor": found.anchor}
     result |= {"ratings": [vars(rating) for rating in found.ratings], "pairings": rows, "matches": matches}
-    studies.write_study(options.out, "training_ablation", result, markdown(result, command), figure)
+    studies.write_results(options.out, "training_ablation", result, markdown(result, command), figure)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -35,8 +35,10 @@ from muzero.matches.bot_evaluation import evaluate_bots
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint, metrics
+from muzero.runs.display import Display
 from muzero.runs.memory import give_back_memory, resident_megabytes
 from muzero.runs.run_directory import EXIT_REQUEUE, Interruption, RunDirectory, RunLocked, config_hash, open_run
+from muzero.runs.sinks import Wandb
 from muzero.search.planner import Planner, by_seat, how_to_run
 from muzero.selfplay.opponents import Curriculum, OpponentMix, Pool
 from muzero.selfplay.runtime import make_runtime, pick_device
@@ -105,7 +107,7 @@ class Trainer:
     def train(self) -> int:
         """Goes on to the end; returns the exit code."""
         config, train = self.config, self.config.train
-        wandb = metrics.Wandb(
+        wandb = Wandb(
             self.run.path,
             config.logging.wandb,
             project=config.logging.project,
@@ -113,7 +115,7 @@ class Trainer:
             group=config.variant,
         )
         console = Console(quiet=config.logging.display == "none", force_terminal=_terminal(config.logging.display))
-        display = metrics.Display(
+        display = Display(
             train.iterations,
             start=self.iteration,
             seconds=train.minutes * 60 - self.elapsed if train.minutes else None,
