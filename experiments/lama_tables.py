@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, norm
 
 import env
+from muzero.runs.markdown import markdown_table
 
 HERE = Path(__file__).resolve().parent
 SHARES = ("p_win_game", "p_win_round", "p_more_than_30")
@@ -59,7 +60,8 @@ def distance_of_shares(ours: Row, published: float, trials: float) -> float:
     """Difference of our share and a published one (of `trials` trials), in combined standard errors."""
     pooled = (ours["value"] * ours["n"] + published * trials) / (ours["n"] + trials)
     error = math.sqrt(pooled * (1 - pooled) * (1 / ours["n"] + 1 / trials))
-    return round((ours["value"] - published) / error, 2)
+    difference: float = ours["value"] - published
+    return round(difference / error, 2)
 
 
 def winners(scores: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -263,24 +265,18 @@ def markdown(result: Row, games: int, command: str) -> str:
             "",
             f"## Table {name}: `{table['strategy']}`, {table['players']} players",
             "",
-            "| player | " + " | ".join(f"{column} | published | z" for column in names) + " |",
-            "|--:|" + ":-:|--:|--:|" * len(names),
         ]
+        rows = []
         for row in table["rows"]:
-            parts = [str(row["player"])]
+            rows.append([row["player"]])
             for column in (*SHARES, "mean_points"):
-                parts += cells(row[column], 2 if column == "mean_points" else 3)
-            lines.append(f"| {' | '.join(parts)} |")
+                rows[-1] += cells(row[column], 2 if column == "mean_points" else 3)
+        titles = ["player", *(title for column in names for title in (column, "published", "z"))]
+        lines += markdown_table(titles, rows, "r" + "crr" * len(names))
         lines += ["", f"{table['rounds_per_game']:.2f} rounds per game; {table['aborted']} games aborted."]
-    lines += [
-        "",
-        "## Strategy 3 among three others",
-        "",
-        "| the others | wins the game | published | z |",
-        "|---|:-:|--:|--:|",
-    ]
-    for others, row in result["one_against_three"].items():
-        lines.append(f"| `{others}` | {' | '.join(cells(row, 3))} |")
+    lines += ["", "## Strategy 3 among three others", ""]
+    rows = [[f"`{others}`", *cells(row, 3)] for others, row in result["one_against_three"].items()]
+    lines += markdown_table(["the others", "wins the game", "published", "z"], rows, "lcrr")
     return "\n".join(lines + search_lines(result["search"]) + figure_lines(result["figures"])) + "\n"
 
 
@@ -301,17 +297,15 @@ def search_lines(found: Row) -> list[str]:
         f"three players with `strategy_1`; {found['different']} of them fold in different situations. All candidates",
         "of a rung play the same deals; every rung has new ones, and so has the confirmation.",
         "",
-        "| candidates | games each | the best of them seemed to win |",
-        "|--:|--:|--:|",
-        *(f"| {rung['candidates']} | {rung['games']:,} | {rung['best']:.4f} |" for rung in found["rungs"]),
-        "",
-        "| A, B, C, D | wins, on deals not used in the search |",
-        "|---|:-:|",
-        f"| found: {parameters} | {interval_text(found['confirmed'], 4)} |",
-        f"| published | {interval_text(found['published_parameters'], 4)} |",
-        f"| difference, deal by deal | {interval_text(found['gain'], 4)} |",
     ]
-    return lines
+    rungs = [[rung["candidates"], f"{rung['games']:,}", f"{rung['best']:.4f}"] for rung in found["rungs"]]
+    confirmed = [
+        [f"found: {parameters}", interval_text(found["confirmed"], 4)],
+        ["published", interval_text(found["published_parameters"], 4)],
+        ["difference, deal by deal", interval_text(found["gain"], 4)],
+    ]
+    lines += markdown_table(["candidates", "games each", "the best of them seemed to win"], rungs, "rrr")
+    return [*lines, "", *markdown_table(["A, B, C, D", "wins, on deals not used in the search"], confirmed, "lc")]
 
 
 def figure_lines(rows: list[Row]) -> list[str]:
@@ -325,15 +319,15 @@ def figure_lines(rows: list[Row]) -> list[str]:
         "",
         "Share of games won by seat (`strategy_1_last`: all others play `strategy_2`) and rounds a game:",
         "",
-        "| setting | players | to | " + " | ".join(f"seat {seat + 1}" for seat in range(seats)) + " | rounds |",
-        "|---|--:|--:|" + "--:|" * (seats + 1),
     ]
+    cells = []
     for row in rows:
         shares = [f"{cell['value']:.3f}" for cell in row["p_win_game"]]
-        cells = [f"`{row['setting']}`", str(row["players"]), f"{row['target']:,}"]
-        cells += [*shares, *[""] * (seats - len(shares)), f"{row['rounds_per_game']:.2f}"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        shares += [""] * (seats - len(shares))
+        cells.append([f"`{row['setting']}`", row["players"], f"{row['target']:,}", *shares])
+        cells[-1].append(f"{row['rounds_per_game']:.2f}")
+    titles = ["setting", "players", "to", *(f"seat {seat + 1}" for seat in range(seats)), "rounds"]
+    return [*lines, *markdown_table(titles, cells)]
 
 
 def draw(rows: list[Row], path: Path) -> None:

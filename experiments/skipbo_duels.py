@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 import env
 from muzero import stats
 from muzero.matches.ladder import fit_text
+from muzero.runs.markdown import markdown_table
 
 HERE = Path(__file__).resolve().parent
 BOTS = (
@@ -208,7 +209,7 @@ def play_all(deals: int, seed: int, keep: dict[tuple[str, str], Duel] | None = N
         i, j = BOTS.index(row["a"]), BOTS.index(row["b"])
         points[i, j], points[j, i] = row["wins"] + row["draws"] / 2, row["losses"] + row["draws"] / 2
     ladder = stats.ladder(BOTS, points, anchor="hpvp")
-    games = 2 * deals
+    count = 2 * deals
     return {
         "deals": deals,
         "tests": tests,
@@ -217,9 +218,9 @@ def play_all(deals: int, seed: int, keep: dict[tuple[str, str], Duel] | None = N
             {"bot": r.name, "elo": round(r.elo, 1), "ci": [round(r.low, 1), round(r.high, 1)]} for r in ladder.ratings
         ],
         "fit": fit_text(ladder),
-        "itself": [against_itself(name, 2, games, seed) for name in BOTS],
-        "seats": [against_itself("hpvp", players, games, seed) for players in PLAYERS],
-        "one_among": [one_among(*pair, players, games, seed) for pair in TABLES for players in PLAYERS],
+        "itself": [against_itself(name, 2, count, seed) for name in BOTS],
+        "seats": [against_itself("hpvp", players, count, seed) for players in PLAYERS],
+        "one_among": [one_among(*pair, players, count, seed) for pair in TABLES for players in PLAYERS],
     }
 
 
@@ -258,63 +259,80 @@ def markdown(result: Row, difference: float, command: str) -> str:
         "",
         "## Duels",
         "",
-        "| a | b | a wins | p | deadlocks | start | rounds of a | of b | p | effect |",
-        "|---|---|:-:|--:|--:|--:|:-:|:-:|--:|--:|",
     ]
-    for row in result["duels"]:
-        effect = "-" if row["turns_effect"] is None else f"{row['turns_effect']:.3f}"
-        lines.append(
-            f"| `{row['a']}` | `{row['b']}` | {rate_text(row)} | {p_text(row['p_holm'])} | {row['deadlocks']:.4f} "
-            f"| {row['start']:+.4f} | {rounds_text(row['rounds_a'])} | {rounds_text(row['rounds_b'])} "
-            f"| {p_text(row.get('turns_p_holm'))} | {effect} |"
-        )
+    cells = [
+        [
+            f"`{row['a']}`",
+            f"`{row['b']}`",
+            rate_text(row),
+            p_text(row["p_holm"]),
+            f"{row['deadlocks']:.4f}",
+            f"{row['start']:+.4f}",
+            rounds_text(row["rounds_a"]),
+            rounds_text(row["rounds_b"]),
+            p_text(row.get("turns_p_holm")),
+            "-" if row["turns_effect"] is None else f"{row['turns_effect']:.3f}",
+        ]
+        for row in result["duels"]
+    ]
+    titles = ["a", "b", "a wins", "p", "deadlocks", "start", "rounds of a", "of b", "p", "effect"]
+    lines += markdown_table(titles, cells, "llcrrrccrr")
+    ladder = [
+        [f"`{row['bot']}`", f"{row['elo']:+.0f}", f"[{row['ci'][0]:+.0f}, {row['ci'][1]:+.0f}]"]
+        for row in result["ladder"]
+    ]
     lines += [
         "",
         "start: win rate of a when it begins, minus its win rate when b begins.",
         "",
         "## Ladder",
         "",
-        "| player | Elo | 95 % interval |",
-        "|---|--:|:-:|",
-        *(f"| `{r['bot']}` | {r['elo']:+.0f} | [{r['ci'][0]:+.0f}, {r['ci'][1]:+.0f}] |" for r in result["ladder"]),
+        *markdown_table(["player", "Elo", "95 % interval"], ladder, "lrc"),
         "",
         result["fit"],
         "",
         "## Against itself: the value of beginning",
         "",
-        "| player | beginner wins | deadlocks | rounds to win | decisions | reshuffles |",
-        "|---|:-:|--:|:-:|--:|--:|",
     ]
-    for row in result["itself"]:
-        lines.append(
-            f"| `{row['bot']}` | {rate_text(row['seats'][0])} | {row['deadlocks']:.4f} | {rounds_text(row['rounds'])} "
-            f"| {row['decisions']:.0f} | {row['reshuffles']:.2f} |"
-        )
+    cells = [
+        [
+            f"`{row['bot']}`",
+            rate_text(row["seats"][0]),
+            f"{row['deadlocks']:.4f}",
+            rounds_text(row["rounds"]),
+            f"{row['decisions']:.0f}",
+            f"{row['reshuffles']:.2f}",
+        ]
+        for row in result["itself"]
+    ]
+    titles = ["player", "beginner wins", "deadlocks", "rounds to win", "decisions", "reshuffles"]
+    lines += markdown_table(titles, cells, "lcrcrr")
     lines += [
         "",
         "## More players",
         "",
         "Win rate by seat if all players are `hpvp` (stock 30 for 2 to 4 players, 20 for 5 and 6):",
         "",
-        "| players | " + " | ".join(f"seat {seat}" for seat in range(6)) + " | deadlocks | rounds to win |",
-        "|--:|" + ":-:|" * 6 + "--:|:-:|",
     ]
+    cells = []
     for row in result["seats"]:
-        cells = [f"{seat['rate']:.4f}" for seat in row["seats"]] + [""] * (6 - row["players"])
-        parts = [str(row["players"]), *cells, f"{row['deadlocks']:.4f}", rounds_text(row["rounds"])]
-        lines.append(f"| {' | '.join(parts)} |")
-    lines += [
-        "",
-        "One player among others, equally often in every seat:",
-        "",
-        "| one | others | players | wins | if all were equal | deadlocks |",
-        "|---|---|--:|:-:|--:|--:|",
+        seats = [f"{seat['rate']:.4f}" for seat in row["seats"]] + [""] * (6 - row["players"])
+        cells.append([str(row["players"]), *seats, f"{row['deadlocks']:.4f}", rounds_text(row["rounds"])])
+    titles = ["players", *(f"seat {seat}" for seat in range(6)), "deadlocks", "rounds to win"]
+    lines += markdown_table(titles, cells, "r" + "c" * 6 + "rc")
+    lines += ["", "One player among others, equally often in every seat:", ""]
+    cells = [
+        [
+            f"`{row['one']}`",
+            f"`{row['others']}`",
+            str(row["players"]),
+            rate_text(row),
+            f"{1 / row['players']:.4f}",
+            f"{row['deadlocks']:.4f}",
+        ]
+        for row in result["one_among"]
     ]
-    for row in result["one_among"]:
-        lines.append(
-            f"| `{row['one']}` | `{row['others']}` | {row['players']} | {rate_text(row)} | {1 / row['players']:.4f} "
-            f"| {row['deadlocks']:.4f} |"
-        )
+    lines += markdown_table(["one", "others", "players", "wins", "if all were equal", "deadlocks"], cells, "llrcrr")
     return "\n".join(lines) + "\n"
 
 

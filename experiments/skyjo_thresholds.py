@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import env
+from muzero.runs.markdown import markdown_table
 
 HERE = Path(__file__).resolve().parent
 THRESHOLDS = range(-2, 13)
@@ -112,16 +113,17 @@ def markdown(result: Row, games: int, command: str) -> str:
         "standard errors. *Table 1* is the table in the paper, *its code* is the program in its appendix, run",
         "as printed (3,000 games each).",
         "",
-        "| t | mean | std | 95 % CI | n | Table 1 | z | its code | z | column_threshold | 95 % CI |",
-        "|--:|--:|--:|:-:|--:|--:|--:|--:|--:|--:|:-:|",
     ]
+    rows = []
     for ours, columns in zip(result["threshold"], result["column_threshold"], strict=True):
         t, mean, std = f"{ours['threshold']}", f"{ours['mean']:.2f}", f"{ours['std']:.2f}"
         cells = [t, mean, std, interval(ours), f"{ours['n']}"]
         for name in PUBLISHED:
             cells += [f"{ours[name]['mean']:.2f}", f"{ours[name]['z']:+.1f}"]
         cells += [f"{columns['mean']:.2f}", interval(columns)]
-        lines.append(f"| {' | '.join(cells)} |")
+        rows.append(cells)
+    titles = ["t", "mean", "std", "95 % CI", "n", "Table 1", "z", "its code", "z", "column_threshold", "95 % CI"]
+    lines += markdown_table(titles, rows, "rrrcrrrrrrc")
     naive = result["naive"]
     lines += ["", f"`naive`: mean {naive['mean']:.2f} {interval(naive)}, std {naive['std']:.2f}.", ""]
     for name in ("threshold", "column_threshold"):

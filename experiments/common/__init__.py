@@ -13,8 +13,8 @@ from experiments.common.match_specs import MatchSpec, Row, play_match_specs, rea
 from experiments.common.pooling import interval, over_pairs, over_seeds, pooled, with_holm
 from experiments.common.runs import iteration_of, iterations_of, read_runs, same_players, variants
 from experiments.common.tables import published_matches, rate, seeds, signed
+from muzero.runs.markdown import markdown_table as table
 from muzero.runs.run import Run
-from muzero.runs.tables import markdown_table as table
 
 __all__ = [
     "DATA",

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.common.match_specs import Row
 from experiments.common.pooling import interval
-from muzero.runs.tables import markdown_table
+from muzero.runs.markdown import markdown_table
 
 
 def rate(row: Row) -> str:

@@ -31,8 +31,8 @@ import numpy as np
 
 from muzero.config import require
 from muzero.runs.curves import Estimate, make_figures, measure, win_rate
+from muzero.runs.markdown import markdown_table
 from muzero.runs.run import Run, read_runs
-from muzero.runs.tables import markdown_table
 
 
 def summary(run: Run) -> dict[str, Any]:
