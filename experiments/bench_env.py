@@ -1,6 +1,6 @@
 """Decisions per second of the environment, beside the slow Python rules on the same deals.
 
-    python experiments/bench_env.py --json experiments/results/bench_env.json
+    python -m experiments.bench_env --json experiments/results/bench_env.json
 
 prints a table: decisions per second (median and best of several repetitions) on one core and on all cores, for random
 legal play inside the core without and with results written at every decision, and for the same play driven from Python
@@ -164,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     options = f"--game {args.game} --players {args.players} --seconds {args.seconds:g} --seed {args.seed}"
     report: dict[str, str | int | float] = {
-        "command": f"python experiments/bench_env.py {options}" + " --all-players" * args.all_players,
+        "command": f"python -m experiments.bench_env {options}" + " --all-players" * args.all_players,
         "cpu": cpu_model(),
         "cores": os.cpu_count() or 1,
         "load": round(os.getloadavg()[0], 2),

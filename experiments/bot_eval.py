@@ -1,47 +1,46 @@
-"""Runs against the hand-written players of their curriculum, over training: Table 2 and Figure 5 of the SkyNet paper.
+"""Strength against the bots of the curriculum over training: Table 2 and Figure 5 of the SkyNet paper.
 
-    python experiments/bot_eval.py --runs runs/belief-0 runs/baseline-0 --games 100 --out results/bot_eval
+    python -m experiments.bot_eval --runs runs/belief-0 runs/baseline-0 --games 100 --out results/bot_eval
 
 Every checkpoint that a run has kept (or those of --iterations) plays --games games against each bot, on the same deals.
-The paper's figures are over checkpoints: mean, standard deviation, largest and smallest of the mean win rate over bots.
-With several runs of a variant those are over all checkpoints of all runs, and the last checkpoints are compared.
+The paper reports mean, standard deviation, largest and smallest value over checkpoints of the mean win rate over bots.
+With several runs of a variant, these are over all checkpoints of all runs; the last checkpoints are compared as well.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments import common as studies
-from experiments.common import MatchSpec, Row, Run
-
-PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
+from experiments import common
+from experiments.common import MatchSpec, Row, Run, agent_of
 
 
-def meetings(runs: Sequence[Run], options: argparse.Namespace) -> list[MatchSpec]:
-    """Every checkpoint against every bot."""
+def match_specs(runs: Sequence[Run], options: argparse.Namespace) -> list[MatchSpec]:
+    """Matches of every checkpoint against every bot."""
     return [
         MatchSpec(
             f"{run.label}--{iteration:06d}--{bot.replace('/', '_')}",
-            run.agent(iteration, simulations=options.simulations),
+            agent_of(run, iteration, simulations=options.simulations),
             f"bot:{bot}",
             run.players,
             {"run": str(run.path), "variant": run.variant, "iteration": iteration, "bot": bot},
         )
         for run in runs
-        for iteration in studies.iterations_of([run], options.iterations)
+        for iteration in common.iterations_of([run], options.iterations)
         for bot in options.bots or run.bots
     ]
 
 
 def by_checkpoint(rows: Sequence[Row]) -> list[Row]:
-    """The mean over bots, of every checkpoint."""
+    """Results of each checkpoint, all bots pooled."""
     groups: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["run"], row["iteration"]), []).append(row)
@@ -50,7 +49,7 @@ def by_checkpoint(rows: Sequence[Row]) -> list[Row]:
             "run": run,
             "variant": found[0]["variant"],
             "iteration": iteration,
-            **studies.pooled(found),
+            **common.pooled(found),
             "by_bot": {row["bot"]: row["win_rate"] for row in found},
         }
         for (run, iteration), found in groups.items()
@@ -58,7 +57,7 @@ def by_checkpoint(rows: Sequence[Row]) -> list[Row]:
 
 
 def summarize(points: Sequence[Row]) -> dict[str, Row]:
-    """Table 2, by variant."""
+    """Table 2: statistics over checkpoints, by variant."""
     table: dict[str, Row] = {}
     for variant in dict.fromkeys(point["variant"] for point in points):
         found = [point for point in points if point["variant"] == variant]
@@ -74,15 +73,15 @@ def summarize(points: Sequence[Row]) -> dict[str, Row]:
             "min_win_rate": float(rates.min()),
             "mean_truncation_rate": sum(p["truncated"] for p in found) / sum(p["games"] for p in found),
             "mean_episode_length": float(np.mean([point["mean_decisions"] for point in found])),
-            "last_checkpoints": studies.over_seeds([point["win_rate"] for point in last.values()]),
+            "last_checkpoints": common.over_seeds([point["win_rate"] for point in last.values()]),
         }
     return table
 
 
 def markdown(result: Row, command: str) -> str:
-    """The study as a page."""
+    """The results as a page of Markdown."""
     names = list(result["table"])
-    published = {name: pair for name, *pair in json.loads(PUBLISHED.read_text())["table_2_bot_evaluation"]["rows"]}
+    published = {name: pair for name, *pair in common.published("table_2_bot_evaluation")}
     measures = {
         "mean_win_rate": "mean win rate over checkpoints",
         "std_win_rate": "its standard deviation",
@@ -100,17 +99,16 @@ def markdown(result: Row, command: str) -> str:
             cells = [f"{cell} [{low:.2f}, {high:.2f}]" for cell, (low, high) in zip(cells, ranges, strict=True)]
         rows.append([title, *cells, *published[key]])
     rows.append(["checkpoints", *(str(result["table"][name]["checkpoints"]) for name in names), "-", "-"])
-    last = [studies.seeds(result["table"][name]["last_checkpoints"]) for name in names]
+    last = [common.seeds(result["table"][name]["last_checkpoints"]) for name in names]
     rows.append(["win rate of the last checkpoint, mean over runs", *last, "-", "-"])
     lines = ["# Against the bots of the curriculum", "", f"    {command}", ""]
     lines += [
-        f"{result['games']} games per checkpoint and bot, the same deals throughout. In brackets after means over"
+        f"{result['games']} games per checkpoint and bot, on the same deals. Brackets after means over checkpoints are",
+        "the mean +- 1.96 standard deviations, as in the paper (which does not say whether its episodes are rounds",
+        "or matches); brackets after means over runs are Student's 95 % intervals.",
+        "",
     ]
-    lines += [
-        "checkpoints: mean +- 1.96 standard deviations, as in the paper (its episodes are rounds or matches, it does"
-    ]
-    lines += ["not say which); after means over runs: Student's 95 % interval.", ""]
-    lines += studies.table(["", *names, "published: baseline", "published: belief"], rows)
+    lines += common.table(["", *names, "published: baseline", "published: belief"], rows)
     lines += ["", "The last checkpoint of each run, all bots pooled:", ""]
     final = {point["run"]: point for point in sorted(result["checkpoints"], key=lambda p: p["iteration"])}
     bots = list(dict.fromkeys(bot for point in final.values() for bot in point["by_bot"]))
@@ -119,17 +117,17 @@ def markdown(result: Row, command: str) -> str:
             f"`{run}`",
             p["variant"],
             p["iteration"],
-            studies.rate(p),
+            common.rate(p),
             *(f"{p['by_bot'].get(b, float('nan')):.3f}" for b in bots),
         ]
         for run, p in final.items()
     ]
-    lines += studies.table(["run", "variant", "iteration", "win rate", *bots], cells_of)
+    lines += common.table(["run", "variant", "iteration", "win rate", *bots], cells_of)
     return "\n".join(lines) + "\n"
 
 
 def plot(result: Row) -> Figure:
-    """Figure 5: a line per run, a colour per variant, 95 % bands by deals."""
+    """Figure 5: one line per run, one colour per variant, bands are 95 % intervals by deals."""
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     names = list(result["table"])
@@ -146,7 +144,7 @@ def plot(result: Row) -> Figure:
             markersize=3,
             label=variant if variant not in seen else None,
         )
-        low, high = zip(*map(studies.interval, points), strict=True)
+        low, high = zip(*map(common.interval, points), strict=True)
         axes.fill_between(x, low, high, color=color, alpha=0.15)
         seen.add(variant)
     for fair in {point["fair_share"] for point in result["checkpoints"]}:
@@ -158,21 +156,21 @@ def plot(result: Row) -> Figure:
     return figure
 
 
-def study(options: argparse.Namespace, command: str) -> None:
-    """Plays and writes."""
-    runs = studies.read_runs(options.runs)
-    studies.same_players(runs)
-    points = by_checkpoint(studies.play_match_specs(meetings(runs, options), options))
+def experiment(options: argparse.Namespace, command: str) -> None:
+    """Plays the matches and writes the results."""
+    runs = common.read_runs(options.runs)
+    common.same_players(runs)
+    points = by_checkpoint(common.play_match_specs(match_specs(runs, options), options))
     result = {"command": command, "games": options.games, "table": summarize(points), "checkpoints": points}
-    studies.write_study(options.out, "bot_eval", result, markdown(result, command), plot(result))
+    common.write_results(options.out, "bot_eval", result, markdown(result, command), plot(result))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the study."""
-    parser = studies.make_parser(__doc__, "per checkpoint and bot")
-    studies.add_run_options(parser, "all checkpoints kept", bots=True)
-    studies.add_match_options(parser)
-    return studies.run_experiment(parser, study, argv)
+    """Entry point of the command; returns the exit code."""
+    parser = common.make_parser(__doc__, "per checkpoint and bot")
+    common.add_run_options(parser, "all checkpoints kept", bots=True)
+    common.add_match_options(parser)
+    return common.run_experiment(parser, experiment, argv)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Coverage of the intervals of muzero.stats, and the gain from paired deals, on simulated and on played games.
 
-    python experiments/interval_coverage.py --out experiments/results/interval_coverage
+    python -m experiments.interval_coverage --out experiments/results/interval_coverage
 
 1. Coverage at a nominal 95 % of every interval of muzero.stats, for matches of 1,000 games (500 deals) whose truth is
    known: games that are independent, games with draws, and the deals of real matches between bots, drawn with
@@ -18,6 +18,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -249,7 +252,7 @@ def study(options: argparse.Namespace, command: str) -> None:
         "variance_reduction": [reduction(*key, found) for key, found in played.items()],
         "sample_sizes": sizes(),
     }
-    studies.write_study(options.out, "interval_coverage", result, markdown(result, command), plot(result))
+    studies.write_results(options.out, "interval_coverage", result, markdown(result, command), plot(result))
 
 
 def markdown(result: Row, command: str) -> str:

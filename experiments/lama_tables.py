@@ -1,16 +1,17 @@
 """The L.A.M.A. study of Romero Marimon (2022): its tables, its figures and its third strategy, from the C++ simulator.
 
-    python experiments/lama_tables.py
+    python -m experiments.lama_tables
 
-Tables I to IV: everybody plays the same strategy under rules="report"; every number stands beside the published one,
-with its distance in combined standard errors (z). Figures 1 to 8: 2 to 8 players, games to 40 and to 5,000 points, and
-one player with strategy 1 after others with strategy 2; the report prints no numbers there. Then one player with
-strategy 3 sits among three others, at every seat in a quarter of the games, which stands for the random order of the
-study, first with the published parameters and then with parameters found by successive halving and confirmed on deals
-that the search has not seen. Writes tables.json, tables.md and figures.png.
+Tables I to IV: all players use the same strategy under rules="report"; every number is compared with the published one,
+with the difference in combined standard errors (z). Figures 1 to 8: 2 to 8 players, games to 40 and to 5,000 points,
+and one player with strategy 1 after others with strategy 2; the report prints no numbers for them. Then one player with
+strategy 3 plays against three others, in every seat in a quarter of the games (the report seats players at random),
+first with the published parameters, then with parameters found by successive halving and confirmed on new deals. Writes
+tables.json, tables.md and figures.png.
 
-Intervals of shares are Wilson's. All who have the fewest points win a game, so the shares add up to more than one. A
-round counts as one trial, although the rounds of a game depend on each other a little: its players stay where they are.
+Intervals of shares are Wilson's. All players with the fewest points win a game, so the shares add up to more than one.
+A round counts as one independent trial, although the rounds of a game depend on each other a little, because seats are
+fixed.
 """
 
 from __future__ import annotations
@@ -31,21 +32,22 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, norm
 
 import env
+from muzero.runs.markdown import markdown_table
 
 HERE = Path(__file__).resolve().parent
 SHARES = ("p_win_game", "p_win_round", "p_more_than_30")
-PLAYERS = range(2, 9)  # of the figures
+PLAYERS = range(2, 9)  # numbers of players in the figures
 LONG = 5000  # points that end the long games of Figure 2
-BOX = ((5, 20), (1, 15), (2, 7), (0.2, 2))  # that the report searched for A, B, C, D
+BOX = ((5, 20), (1, 15), (2, 7), (0.2, 2))  # ranges of A, B, C, D that the report searched
 CANDIDATES = 512
-ETA = 4  # the best of so many candidates go on, with so many times the games
+ETA = 4  # in each rung one of ETA candidates is kept, with ETA times the games
 
 Row = dict[str, Any]
 Parameters = tuple[float, ...]
 
 
 def share(successes: int, trials: int) -> Row:
-    """A share of trials with its Wilson interval."""
+    """Share of successful trials with its Wilson interval."""
     interval = binomtest(successes, trials).proportion_ci(0.95, "wilson")
     return {
         "value": round(successes / trials, 5),
@@ -55,26 +57,27 @@ def share(successes: int, trials: int) -> Row:
 
 
 def distance_of_shares(ours: Row, published: float, trials: float) -> float:
-    """Our share minus a published one of so many trials, in combined standard errors."""
+    """Difference of our share and a published one (of `trials` trials), in combined standard errors."""
     pooled = (ours["value"] * ours["n"] + published * trials) / (ours["n"] + trials)
     error = math.sqrt(pooled * (1 - pooled) * (1 / ours["n"] + 1 / trials))
-    return round((ours["value"] - published) / error, 2)
+    difference: float = ours["value"] - published
+    return round(difference / error, 2)
 
 
 def winners(scores: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """scores [games, P] -> all who have the fewest points."""
+    """Winners [games, P] from scores [games, P]: all players with the fewest points."""
     return np.asarray(scores == scores.min(axis=1, keepdims=True))
 
 
-def seated(players: int, seed: int, **options: Any) -> env.VecEnv:
-    """A table of the report."""
+def make_table(players: int, seed: int, **options: Any) -> env.VecEnv:
+    """A table with the rules of the report."""
     return env.make("lama", 1, players, rules={"preset": "report"} | options, seed=seed, threads=os.cpu_count() or 1)
 
 
 def self_play(strategies: Sequence[str], games: int, seed: int, **options: Any) -> tuple[list[Row], Row]:
-    """The columns of a published table, player by player, and what is the same for all."""
+    """Columns of a published table for each player, and the numbers that all players share."""
     players = len(strategies)
-    tables = seated(players, seed, **options)
+    tables = make_table(players, seed, **options)
     records = tables.play([tables.bot(strategy) for strategy in strategies], games, seed=seed)
     whole = ~records.truncated
     scores, rounds = records.scores[whole], int(records.stats["rounds"][whole].sum())
@@ -103,7 +106,7 @@ def self_play(strategies: Sequence[str], games: int, seed: int, **options: Any) 
 
 
 def compare(rows: list[Row], common: Row, published: Row, games: int) -> None:
-    """Adds the published number and the distance from it to every cell."""
+    """Adds the published number and the distance (z) to every cell."""
     for ours, line in zip(rows, published["rows"], strict=True):
         _, *numbers = line
         for name, number in zip((*SHARES, "mean_points"), numbers, strict=True):
@@ -117,7 +120,7 @@ def compare(rows: list[Row], common: Row, published: Row, games: int) -> None:
 
 
 def figures(games: int, seed: int) -> list[Row]:
-    """What Figures 1 to 8 show: for each setting and number of players, shares and points by seat, rounds a game."""
+    """Data of Figures 1 to 8: shares and points by seat and rounds per game, by setting and number of players."""
     settings: list[tuple[str, list[str], int]] = []
     for players in PLAYERS:
         for strategy in ("strategy_1", "strategy_2"):
@@ -126,7 +129,7 @@ def figures(games: int, seed: int) -> list[Row]:
     settings += [("strategy_1", ["strategy_1"] * players, LONG) for players in (2, 3)]
     rows = []
     for number, (name, strategies, target) in enumerate(settings):
-        played = games if target == 40 else max(games // 100, 4)  # a hundred times the rounds
+        played = games if target == 40 else max(games // 100, 4)  # long games have a hundred times the rounds
         seats, common = self_play(strategies, played, seed + number, target=target, max_decisions=1_000_000)
         by_seat = {name: [seat[name] for seat in seats] for name in ("p_win_game", "mean_points")}
         rows.append({"setting": name, "players": len(strategies), "target": target, **by_seat, **common})
@@ -134,11 +137,11 @@ def figures(games: int, seed: int) -> list[Row]:
 
 
 def wins_of_third(others: str, parameters: Parameters, games: int, seed: int, first: int = 0) -> NDArray[np.float64]:
-    """Whether strategy 3 is among the winners, game by game, each seat a quarter of them; NaN where a game was aborted.
+    """Wins (1 or 0) of strategy 3 game by game, a quarter of them in each seat; NaN where a game was aborted.
 
-    The same `seed` and `first` deal the same games, whatever the parameters.
+    The deals depend on `seed` and `first` only, not on the parameters.
     """
-    tables = seated(4, seed)
+    tables = make_table(4, seed)
     values = ",".join(f"{name}={value}" for name, value in zip("ABCD", parameters, strict=True))
     won = []
     for seat in range(4):
@@ -150,23 +153,27 @@ def wins_of_third(others: str, parameters: Parameters, games: int, seed: int, fi
 
 
 def of_finished(won: NDArray[np.float64]) -> Row:
-    """Share of games won, of those that were not aborted."""
+    """Share of games won among those that were not aborted."""
     return share(int(np.nansum(won)), int((~np.isnan(won)).sum()))
 
 
 def folds(parameters: Parameters) -> bytes:
-    """When strategy 3 folds. Parameters that fold at the same times are the same player."""
+    """Situations in which strategy 3 folds, as bits; parameters with equal bits are the same player."""
     a, b, c, d = parameters
     kinds, points, fewest = np.ogrid[1:8, 1:121, 1:41]
     return bytes(np.packbits(np.where(kinds == 1, -a, b * kinds) + (points - c) + d * fewest <= 0))
 
 
 def search(games: int, seed: int, published: Parameters) -> Row:
-    """Parameters for strategy 3 against three players with strategy 1, by successive halving.
+    """Searches parameters for strategy 3 against three players with strategy 1, by successive halving.
 
-    All candidates of a rung play the same deals, the next rung's are new, and so are those that confirm the winner:
-    what made it look good while it was chosen counts for nothing there. `games` are those of the confirmation; each
-    rung has about a quarter of them in all.
+    All candidates of a rung play the same deals. Each rung has new deals, and so has the confirmation of the winner, so
+    that luck during the search does not bias its result.
+
+    Args:
+      games: games of the confirmation; each rung plays about a quarter of them in all.
+      seed: of candidates and deals.
+      published: parameters of the report, one of the candidates.
     """
     rng = np.random.default_rng(seed)
     low, high = np.array(BOX).T
@@ -199,8 +206,8 @@ def search(games: int, seed: int, published: Parameters) -> Row:
     }
 
 
-def study(games: int, figure_games: int, seed: int, published: Row) -> Row:
-    """Everything; each table has its own deals."""
+def play_all(games: int, figure_games: int, seed: int, published: Row) -> Row:
+    """Plays all tables, the search and the figures; each table has its own deals."""
     result: Row = {"tables": {}, "one_against_three": {}}
     for number, (name, table) in enumerate(published["tables"].items()):
         rows, common = self_play([table["strategy"]] * table["players"], games, seed + number)
@@ -219,7 +226,7 @@ def study(games: int, figure_games: int, seed: int, published: Row) -> Row:
 
 
 def agreement(tables: Row) -> str:
-    """How many published numbers are farther off than chance allows, one by one and all together."""
+    """Sentence about the number of published values outside 99 % intervals, one by one and simultaneously."""
     found = [
         (abs(row[column]["z"]), f"Table {name}, player {row['player']}, {column}")
         for name, table in tables.items()
@@ -237,7 +244,7 @@ def agreement(tables: Row) -> str:
 
 
 def markdown(result: Row, games: int, command: str) -> str:
-    """The study as a page."""
+    """The results as a page of Markdown."""
 
     def cells(cell: Row, digits: int) -> list[str]:
         return [interval_text(cell, digits), f"{cell['published']:.3f}", f"{cell['z']:+.1f}"]
@@ -247,7 +254,7 @@ def markdown(result: Row, games: int, command: str) -> str:
         "",
         f"    {command}",
         "",
-        f"{games:,} games per table, rules `report`, everybody with the same strategy; published: 10,000 games.",
+        f"{games:,} games per table, rules `report`, all players with the same strategy; published: 10,000 games.",
         "Shares have 95 % Wilson intervals; z is ours minus the published number in combined standard errors.",
         "",
         agreement(result["tables"]),
@@ -258,35 +265,29 @@ def markdown(result: Row, games: int, command: str) -> str:
             "",
             f"## Table {name}: `{table['strategy']}`, {table['players']} players",
             "",
-            "| player | " + " | ".join(f"{column} | published | z" for column in names) + " |",
-            "|--:|" + ":-:|--:|--:|" * len(names),
         ]
+        rows = []
         for row in table["rows"]:
-            parts = [str(row["player"])]
+            rows.append([row["player"]])
             for column in (*SHARES, "mean_points"):
-                parts += cells(row[column], 2 if column == "mean_points" else 3)
-            lines.append(f"| {' | '.join(parts)} |")
+                rows[-1] += cells(row[column], 2 if column == "mean_points" else 3)
+        titles = ["player", *(title for column in names for title in (column, "published", "z"))]
+        lines += markdown_table(titles, rows, "r" + "crr" * len(names))
         lines += ["", f"{table['rounds_per_game']:.2f} rounds per game; {table['aborted']} games aborted."]
-    lines += [
-        "",
-        "## Strategy 3 among three others",
-        "",
-        "| the others | wins the game | published | z |",
-        "|---|:-:|--:|--:|",
-    ]
-    for others, row in result["one_against_three"].items():
-        lines.append(f"| `{others}` | {' | '.join(cells(row, 3))} |")
+    lines += ["", "## Strategy 3 among three others", ""]
+    rows = [[f"`{others}`", *cells(row, 3)] for others, row in result["one_against_three"].items()]
+    lines += markdown_table(["the others", "wins the game", "published", "z"], rows, "lcrr")
     return "\n".join(lines + search_lines(result["search"]) + figure_lines(result["figures"])) + "\n"
 
 
 def interval_text(cell: Row, digits: int) -> str:
-    """A number and its interval."""
+    """Number with its interval, as text."""
     low, high = cell["ci"]
     return f"{cell['value']:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def search_lines(found: Row) -> list[str]:
-    """The search as a section of the page."""
+    """Section of the page about the search."""
     parameters = ", ".join(f"{value:g}" for value in found["parameters"])
     lines = [
         "",
@@ -296,21 +297,19 @@ def search_lines(found: Row) -> list[str]:
         f"three players with `strategy_1`; {found['different']} of them fold in different situations. All candidates",
         "of a rung play the same deals; every rung has new ones, and so has the confirmation.",
         "",
-        "| candidates | games each | the best of them seemed to win |",
-        "|--:|--:|--:|",
-        *(f"| {rung['candidates']} | {rung['games']:,} | {rung['best']:.4f} |" for rung in found["rungs"]),
-        "",
-        "| A, B, C, D | wins, on deals not used in the search |",
-        "|---|:-:|",
-        f"| found: {parameters} | {interval_text(found['confirmed'], 4)} |",
-        f"| published | {interval_text(found['published_parameters'], 4)} |",
-        f"| difference, deal by deal | {interval_text(found['gain'], 4)} |",
     ]
-    return lines
+    rungs = [[rung["candidates"], f"{rung['games']:,}", f"{rung['best']:.4f}"] for rung in found["rungs"]]
+    confirmed = [
+        [f"found: {parameters}", interval_text(found["confirmed"], 4)],
+        ["published", interval_text(found["published_parameters"], 4)],
+        ["difference, deal by deal", interval_text(found["gain"], 4)],
+    ]
+    lines += markdown_table(["candidates", "games each", "the best of them seemed to win"], rungs, "rrr")
+    return [*lines, "", *markdown_table(["A, B, C, D", "wins, on deals not used in the search"], confirmed, "lc")]
 
 
 def figure_lines(rows: list[Row]) -> list[str]:
-    """What the figures show, in numbers."""
+    """Section of the page with the data of the figures."""
     seats = max(PLAYERS)
     lines = [
         "",
@@ -320,19 +319,19 @@ def figure_lines(rows: list[Row]) -> list[str]:
         "",
         "Share of games won by seat (`strategy_1_last`: all others play `strategy_2`) and rounds a game:",
         "",
-        "| setting | players | to | " + " | ".join(f"seat {seat + 1}" for seat in range(seats)) + " | rounds |",
-        "|---|--:|--:|" + "--:|" * (seats + 1),
     ]
+    cells = []
     for row in rows:
         shares = [f"{cell['value']:.3f}" for cell in row["p_win_game"]]
-        cells = [f"`{row['setting']}`", str(row["players"]), f"{row['target']:,}"]
-        cells += [*shares, *[""] * (seats - len(shares)), f"{row['rounds_per_game']:.2f}"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        shares += [""] * (seats - len(shares))
+        cells.append([f"`{row['setting']}`", row["players"], f"{row['target']:,}", *shares])
+        cells[-1].append(f"{row['rounds_per_game']:.2f}")
+    titles = ["setting", "players", "to", *(f"seat {seat + 1}" for seat in range(seats)), "rounds"]
+    return [*lines, *markdown_table(titles, cells)]
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """The eight figures of the report."""
+    """Draws the eight figures of the report."""
     page = Figure(figsize=(16, 7.5), layout="constrained")
     panels = page.subplots(2, 4).flat
 
@@ -366,11 +365,11 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the study and writes its two files."""
+    """Entry point of the command: plays the games and writes three files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--games", type=int, default=1_000_000, help="per table (default: 1000000)")
-    parser.add_argument("--figure-games", type=int, default=50_000, help="per point of a figure (default: 50000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the deals (default: 0)")
+    parser.add_argument("--games", type=int, default=1_000_000, help="games per table (default: 1000000)")
+    parser.add_argument("--figure-games", type=int, default=50_000, help="games per point of a figure (default: 50000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the deals (default: 0)")
     parser.add_argument(
         "--out",
         type=Path,
@@ -383,9 +382,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             parser.error(f"--{name.replace('_', '-')} must be at least 4")
 
     options = f"--games {args.games} --figure-games {args.figure_games} --seed {args.seed}"
-    command = f"python experiments/lama_tables.py {options}"
+    command = f"python -m experiments.lama_tables {options}"
     published = json.loads((HERE / "data" / "lama_tables.json").read_text())
-    result = study(args.games, args.figure_games, args.seed, published)
+    result = play_all(args.games, args.figure_games, args.seed, published)
     page = markdown(result, args.games, command)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "tables.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")

@@ -1,33 +1,37 @@
-"""What can be read linearly from the latents of trained networks: Figure 8 of the SkyNet paper, with its ceiling.
+"""Linear probes of the latents of trained networks: Figure 8 of the SkyNet paper, with the best possible result.
 
-    python experiments/latent_probes.py --runs runs/baseline-0 runs/belief-0 --games 150 --out results/latent_probes
+    python -m experiments.latent_probes --runs runs/baseline-0 runs/belief-0 --games 150 --out results/latent_probes
 
-Every run's network, without search and at temperature 1, plays an equal share of the games in all seats, and every
-network is probed on all positions: what differs is the representation, not the data. Representations: the latent,
-and, with ego conditioning, the same after it (the player to move as the ego). Positions are seen from the mover's seat,
-so the embeddings that are added there are the same everywhere, and what differs between the two is the LayerNorm.
+Each network plays an equal share of the games, in all seats, without search and at temperature 1. All networks are
+probed on the positions of all games: the representations differ, not the data. The representations are the latent and,
+with ego conditioning, the latent after conditioning (with the player to move as the ego). Positions are seen from the
+seat of the player to move, so the added embeddings are the same everywhere: the two differ only by the LayerNorm.
 
-    face_down_cards       of the mover               opponent_hidden_sum    face-down cards of the others
-    deck_size             cards in the draw pile     own_hidden_sum         face-down cards of the mover
-    visible_sum           face-up cards of the mover true_score_advantage   mean sum of the others - own, all cards
-    game_winner           the mover's share of the win
+    face_down_cards        number of own face-down cards
+    deck_size              cards in the draw pile
+    visible_sum            sum of own face-up cards
+    game_winner            own share of the win
+    opponent_hidden_sum    sum of the others' face-down cards
+    own_hidden_sum         sum of own face-down cards
+    true_score_advantage   mean sum of all cards of the others, minus own sum
 
-Probes are ridge regressions with 5-fold cross-validation grouped by game, so that no game is on both sides; the penalty
+Probes are ridge regressions with 5-fold cross-validation; all positions of a game are in the same fold, and the penalty
 is chosen on one of the training folds. R2 is the mean over folds. The exact posterior mean (face-down cards are uniform
-draws from the cards nobody has seen) predicts hidden sums as well as anything that sees what the player sees: its R2
-is the ceiling. A second probe, a linear softmax, predicts the distribution of a face-down card; its KL divergence from
-the exact belief stands beside that of a constant.
+draws from the unseen cards) is the best prediction of hidden sums from an observation: its R2 is the ceiling. A second
+probe, a linear softmax, predicts the distribution of a face-down card; its KL divergence from the exact belief is
+compared with that of a constant.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 import torch
@@ -36,7 +40,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 import env
-from experiments import common as studies
+from experiments import common
 from experiments.common import Row, Run
 from muzero.agents.agent_spec import AgentSpec, load_network, trained_for
 from muzero.agents.agents import Policy, Situation
@@ -45,15 +49,14 @@ from muzero.matches.match_config import require_same_rules
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 
-PUBLISHED = Path(__file__).resolve().parent / "data" / "skynet.json"
-GAME = "skyjo"  # the features are of its cards
+GAME = "skyjo"  # the features describe its cards
 OBSERVABLE = ("face_down_cards", "deck_size", "visible_sum", "game_winner")
 HIDDEN = ("opponent_hidden_sum", "own_hidden_sum", "true_score_advantage")
 FEATURES = OBSERVABLE + HIDDEN
 FOLDS = 5
 PENALTIES = 10.0 ** np.arange(-1, 7)
 SOFTMAX_PENALTIES = (1e-4, 1e-2, 1.0)
-VALUES = np.arange(-2, 13)  # of cards; a card's code is its value + 3
+VALUES = np.arange(-2, 13)  # card values; a card's code is its value + 3
 ZERO = 3  # code of a card worth 0
 
 Floats = NDArray[np.float64]
@@ -61,13 +64,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Positions:
-    """Decisions of many games.
+    """Positions of many games, one per decision.
 
     Attributes:
-      obs: [N, W] as the mover saw them.
-      game: [N] number of each one's game.
-      features: [N, 7].
-      expected: [N, 7] exact posterior means; NaN for the winner.
+      obs: [N, W] observations of the player to move.
+      game: [N] number of the game.
+      features: [N, 7] true values of `FEATURES`.
+      expected: [N, 7] their exact posterior means; NaN for the winner.
       belief: [N, 15] exact distribution of a face-down card's value; NaN where there is no such card.
     """
 
@@ -82,7 +85,7 @@ class Positions:
 
 
 class Reader:
-    """Features of positions, from observations and from the cards that they hide."""
+    """Computes features of positions from observations and from the hidden cards."""
 
     def __init__(self, tables: env.VecEnv) -> None:
         groups = {group.name: group for group in GameSpec.of_tables(tables).groups}
@@ -94,7 +97,7 @@ class Reader:
         self.deck = overall.offset + overall.fields.index("deck_size")
 
     def read(self, tables: env.VecEnv, rows: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        """Features, posterior means and beliefs at some tables; the winner is filled in later."""
+        """Features [N, 7], posterior means [N, 7] and beliefs [N, 15] at tables `rows`; the winner is still unknown."""
         obs, mover = tables.obs[rows], tables.to_play[rows].astype(np.int64)
         board = obs[:, self.board].reshape(-1, *self.shape).astype(np.int64)
         down, up = board[..., self.visibility] == 0, board[..., self.visibility] == 1  # (N, P, cells)
@@ -112,7 +115,7 @@ class Reader:
         return actual, expected, belief
 
     def _features(self, down: Any, deck: Any, visible: Any, hidden: Any) -> Floats:
-        """From counts and sums [N, P], the mover first."""
+        """Features from counts and sums [N, P], the player to move first."""
         total = visible + hidden
         advantage = total[:, 1:].mean(1) - total[:, 0]
         winner = np.full(len(down), np.nan)
@@ -121,7 +124,7 @@ class Reader:
 
 
 def gather(networks: Sequence[Network], games: int, rules: dict[str, Any], seed: int) -> Positions:
-    """Plays the games and reads every decision."""
+    """Plays the games and collects the position of every decision."""
     seats = networks[0].num_players
     tables = env.make(GAME, games, seats, rules, seed, auto_reset=False)
     reader, owner = Reader(tables), np.arange(games) % len(networks)
@@ -144,10 +147,10 @@ def gather(networks: Sequence[Network], games: int, rules: dict[str, Any], seed:
 
 @torch.inference_mode()
 def representations(network: Network, obs: NDArray[np.int16]) -> dict[str, Floats]:
-    """Latents [N, L] of a network, by name."""
+    """Representations [N, L] of observations by a network, by name."""
     found: dict[str, list[torch.Tensor]] = {}
     device = next(network.parameters()).device
-    for part in torch.from_numpy(obs).split(4096):
+    for part in torch.split(torch.from_numpy(obs), 4096):
         latent = network.represent(part.to(device))
         found.setdefault("latent", []).append(latent.float().cpu())
         if network.config.ego:
@@ -163,7 +166,7 @@ def representations(network: Network, obs: NDArray[np.int16]) -> dict[str, Float
 
 
 def folds_of(game: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """[N] the fold of each position; all positions of a game are in one."""
+    """Fold [N] of each position; all positions of a game are in the same one."""
     games = int(game.max()) + 1
     require(games >= FOLDS, "--games", f"{FOLDS} or more, one for each fold", games)
     fold = np.empty(games, np.int64)
@@ -184,13 +187,13 @@ class Ridge:
         self.moment = self.vectors.T @ (z.T @ (y - self.center))
 
     def predict(self, x: Floats, penalty: Any) -> Floats:
-        """x [N, L], a penalty for all targets or for each -> [N, targets]"""
+        """Predictions [N, targets] for x [N, L], with one penalty for all targets or one for each."""
         weights = self.vectors @ (self.moment / (self.values[:, None] + penalty))
         return np.asarray((x - self.mean) / self.scale @ weights + self.center)
 
 
 def r_squared(y: Floats, predicted: Floats) -> Floats:
-    """[N, targets] -> [targets]; NaN for a target that does not vary."""
+    """R2 [targets] of predictions [N, targets]; NaN for a target that does not vary."""
     rest, total = ((y - predicted) ** 2).sum(0), ((y - y.mean(0)) ** 2).sum(0)
     return np.where(total > 0, 1 - rest / np.where(total > 0, total, 1), np.nan)
 
@@ -232,7 +235,7 @@ def card_probe(x: Floats, belief: Floats, fold: NDArray[np.int64]) -> tuple[floa
 
 
 def _fit_softmax(x: torch.Tensor, q: torch.Tensor, penalty: float) -> torch.nn.Linear:
-    """Minimises cross entropy and the penalty by L-BFGS."""
+    """Fits a linear softmax by L-BFGS: cross entropy plus L2 penalty."""
     model = torch.nn.Linear(x.shape[1], q.shape[1])
     torch.nn.init.zeros_(model.weight)
     torch.nn.init.zeros_(model.bias)
@@ -249,16 +252,16 @@ def _fit_softmax(x: torch.Tensor, q: torch.Tensor, penalty: float) -> torch.nn.L
 
 
 def _divergence(q: Floats, log_p: Floats) -> Floats:
-    """KL(q || p), [N], in nats."""
+    """KL(q || p) [N] in nats."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(q > 0, q * (np.log(q) - log_p), 0.0).sum(1))
 
 
-# ---- the study -------------------------------------------------------------------------------------------------------
+# ---- results ---------------------------------------------------------------------------------------------------------
 
 
 def summarize(probes: Sequence[Row]) -> list[Row]:
-    """By variant and representation, means over runs."""
+    """Means over runs by variant and representation."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in probes:
         groups.setdefault((row["variant"], row["representation"]), []).append(row)
@@ -266,43 +269,44 @@ def summarize(probes: Sequence[Row]) -> list[Row]:
         {
             "variant": variant,
             "representation": name,
-            "r2": {f: studies.over_seeds([row["r2"][f] for row in found]) for f in FEATURES},
-            "card_kl": studies.over_seeds([row["card_kl"] for row in found]),
+            "r2": {f: common.over_seeds([row["r2"][f] for row in found]) for f in FEATURES},
+            "card_kl": common.over_seeds([row["card_kl"] for row in found]),
         }
         for (variant, name), found in groups.items()
     ]
 
 
 def markdown(result: Row, command: str) -> str:
-    """The study as a page."""
+    """The results as a page of Markdown."""
     ceiling, rows = result["ceiling"], result["rows"]
     names = [f"{row['variant']}, {row['representation']}" for row in rows]
-    lines = ["# What can be read from the latents", "", f"    {command}", ""]
-    lines += [f"{result['positions']:,} decisions of {result['games']} games; ridge, {FOLDS} folds grouped by game."]
+    lines = ["# Linear probes of the latents", "", f"    {command}", ""]
     lines += [
-        "R2, mean over runs (with Student's 95 % interval if there are several); the ceiling is the R2 of the exact"
-    ]
-    lines += ["posterior mean.", ""]
-    cells = [
-        [f, *(studies.seeds(row["r2"][f]) for row in rows), "-" if ceiling[f] is None else f"{ceiling[f]:.3f}"]
-        for f in FEATURES
-    ]
-    lines += [*studies.table(["feature", *names, "ceiling"], cells), ""]
-    lines += [
-        "KL divergence (nats) of a linear softmax probe for the value of a face-down card from the exact belief:",
+        f"{result['positions']:,} decisions of {result['games']} games; ridge regression, {FOLDS} folds by game.",
+        "R2 is the mean over runs (with Student's 95 % interval if there are several); the ceiling is the R2 of the",
+        "exact posterior mean.",
         "",
     ]
-    texts = [[name, studies.seeds(row["card_kl"], ".4f")] for name, row in zip(names, rows, strict=True)]
-    lines += studies.table(["representation", "KL"], [*texts, ["a constant", f"{result['card_kl_constant']:.4f}"]])
-    published = json.loads(PUBLISHED.read_text())["figure_8_probes_r2"]["rows"]
+    cells = [
+        [f, *(common.seeds(row["r2"][f]) for row in rows), "-" if ceiling[f] is None else f"{ceiling[f]:.3f}"]
+        for f in FEATURES
+    ]
+    lines += [*common.table(["feature", *names, "ceiling"], cells), ""]
+    lines += [
+        "KL divergence (nats) from the exact belief about a face-down card to the prediction of a softmax probe:",
+        "",
+    ]
+    texts = [[name, common.seeds(row["card_kl"], ".4f")] for name, row in zip(names, rows, strict=True)]
+    lines += common.table(["representation", "KL"], [*texts, ["a constant", f"{result['card_kl_constant']:.4f}"]])
+    published = common.published("figure_8_probes_r2")
     texts = [[f, *("-" if v is None else f"{v:.3f}" for v in values)] for f, *values in published]
-    lines += ["", "Published (what the paper's text says of its Figure 8):", ""]
-    lines += studies.table(["feature", "baseline", "belief, ego-conditioned"], texts)
+    lines += ["", "Published (numbers in the paper's text about its Figure 8):", ""]
+    lines += common.table(["feature", "baseline", "belief, ego-conditioned"], texts)
     return "\n".join(lines) + "\n"
 
 
 def plot(result: Row) -> Figure:
-    """Figure 8: bars by feature, with the ceiling."""
+    """Figure 8: one group of bars per feature, with the ceiling."""
     figure = Figure(figsize=(10, 4.5), layout="constrained")
     axes = figure.subplots()
     rows, places = result["rows"], np.arange(len(FEATURES))
@@ -314,28 +318,30 @@ def plot(result: Row) -> Figure:
         )
     for place, feature in enumerate(FEATURES):
         if result["ceiling"][feature] is not None:
-            label = "exact posterior mean" if not place else None
+            label = "exact posterior mean" if not place else ""
             axes.hlines(result["ceiling"][feature], place - 0.42, place + 0.42, color="black", linewidth=2, label=label)
     axes.axvline(len(OBSERVABLE) - 0.5, color="gray", linestyle="--")
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set(xticks=places, ylabel=f"R2, {FOLDS}-fold, grouped by game", title="Linear probes")
+    axes.set(xticks=places, ylabel=f"R2 ({FOLDS} folds, grouped by game)", title="Linear probes")
     axes.set_xticklabels([feature.replace("_", "\n") for feature in FEATURES])
     axes.legend(fontsize="small")
     return figure
 
 
 def load(run: Run, wanted: int | None) -> tuple[int, Network]:
-    """The network of a run's chosen or newest checkpoint."""
-    iteration = studies.iteration_of(run, wanted)
+    """Loads the network of a run's wanted or newest checkpoint; returns its iteration too."""
+    iteration = common.iteration_of(run, wanted)
     spec = AgentSpec.of("policy", run.path, iteration=iteration)
     return iteration, load_network(spec, run.game, run.players)[0]
 
 
-def study(options: argparse.Namespace, command: str) -> None:
-    """Plays, probes and writes."""
-    runs = studies.read_runs(options.runs)
-    studies.same_players(runs)
-    require(runs[0].game == GAME, str(runs[0].path), f"a run of {GAME}, whose cards the features are of", runs[0].game)
+def experiment(options: argparse.Namespace, command: str) -> None:
+    """Plays the games, fits the probes and writes the results."""
+    runs = common.read_runs(options.runs)
+    common.same_players(runs)
+    require(
+        runs[0].game == GAME, str(runs[0].path), f"a run of {GAME}, whose cards the features describe", runs[0].game
+    )
     loaded = [load(run, options.iteration) for run in runs]
     trained = {str(run.path): trained_for(AgentSpec.of("policy", run.path)) or {} for run in runs}
     rules = trained[str(runs[0].path)].get("rules", {})
@@ -371,14 +377,14 @@ def study(options: argparse.Namespace, command: str) -> None:
         "rows": summarize(probes),
         "probes": probes,
     }
-    studies.write_study(options.out, "latent_probes", result, markdown(result, command), plot(result))
+    common.write_results(options.out, "latent_probes", result, markdown(result, command), plot(result))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the study."""
-    parser = studies.make_parser(__doc__, "to take positions from")
-    studies.add_run_options(parser)
-    return studies.run_experiment(parser, study, argv)
+    """Entry point of the command; returns the exit code."""
+    parser = common.make_parser(__doc__, "games to take positions from")
+    common.add_run_options(parser)
+    return common.run_experiment(parser, experiment, argv)
 
 
 if __name__ == "__main__":

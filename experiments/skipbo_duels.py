@@ -1,16 +1,16 @@
-"""Skip-Bo duels: the evaluation that the paper on HPVP proposes and does not carry out.
+"""Skip-Bo duels between all bots: the evaluation that the paper on HPVP proposes but does not carry out.
 
-    python experiments/skipbo_duels.py
+    python -m experiments.skipbo_duels
 
-Every hand-written player meets every other over the same deals, each deal twice with the seats swapped; seat 0 begins.
-The number of games comes from a power analysis. Then everybody plays against himself, which shows what the start is
-worth, and 2 to 6 sit at a table. Writes duels.json, duels.md and duels.png; --csv writes a line per game as well.
+Every bot plays every other on the same deals, each deal twice with the seats swapped; seat 0 begins. The number of
+games comes from a power analysis. Then every bot plays against itself, which shows the value of beginning, and at
+tables of 2 to 6 players. Writes duels.json, duels.md and duels.png; --csv also writes one line per game.
 
-Win rates count a draw (a deadlock) as half and have Wilson and Clopper-Pearson intervals. These take games as
-independent, so the test of a duel is McNemar's, whose unit is the deal. How long it takes to win is compared between
-the games that one player won and those that the other won: Mann-Whitney, with the share of pairs in which the first
-took longer. Holm's correction is over all tests. Since seat 0 begins, complete rounds before a win are the winner's
-turns minus one.
+Win rates count a draw (a deadlock) as half and have Wilson and Clopper-Pearson intervals. These treat games as
+independent, so duels are tested with McNemar's test, whose unit is the deal. The length of won games is compared
+between the two players with the Mann-Whitney test; its effect is the share of pairs of games in which the first player
+took longer. Holm's correction is over all tests. Since seat 0 begins, the number of complete rounds before a win is the
+winner's number of turns minus one.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 import env
 from muzero import stats
 from muzero.matches.ladder import fit_text
+from muzero.runs.markdown import markdown_table
 
 HERE = Path(__file__).resolve().parent
 BOTS = (
@@ -44,7 +45,7 @@ BOTS = (
     "hpvp",
     "wild_saver",
 )
-TABLES = (("hpvp", "greedy"), ("wild_saver", "hpvp"))  # one among others of another kind
+TABLES = (("hpvp", "greedy"), ("wild_saver", "hpvp"))  # one bot among copies of another
 PLAYERS = (2, 3, 4, 5, 6)
 ALPHA, POWER = 0.05, 0.8
 
@@ -53,14 +54,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Duel:
-    """Games of two players, a deal's two games next to each other, a in seat 0 first.
+    """Games of two bots on D deals; the two games of a deal are adjacent, with a in seat 0 first.
 
     Attributes:
-      points: [2 D] of a, a draw is half.
-      turns: [2 D] of the winner, 0 for a draw.
-      deadlocks: [2 D] bool.
-      completed: [2 D] building piles.
-      decisions: [2 D].
+      points: [2 D] points of a: 1, 0, or 0.5 for a draw.
+      turns: [2 D] turns of the winner, 0 for a draw.
+      deadlocks: [2 D] whether the game ended in a deadlock.
+      completed: [2 D] number of completed building piles.
+      decisions: [2 D] number of decisions.
     """
 
     points: NDArray[np.float64]
@@ -71,7 +72,7 @@ class Duel:
 
 
 def duel(a: str, b: str, deals: int, seed: int) -> Duel:
-    """Plays each deal twice."""
+    """Plays each deal twice, with the seats swapped."""
     tables = env.make("skipbo", 1, 2, seed=seed, threads=os.cpu_count() or 1)
     columns = []
     for seat in (0, 1):
@@ -94,12 +95,12 @@ def duel(a: str, b: str, deals: int, seed: int) -> Duel:
 
 
 def interval(found: stats.Interval) -> list[float]:
-    """Both ends."""
+    """Both ends of an interval."""
     return [round(found.low, 5), round(found.high, 5)]
 
 
 def rate(points: float, games: int) -> Row:
-    """A win rate with both intervals."""
+    """Win rate with both intervals."""
     wilson, exact = stats.wilson(points, games), stats.clopper_pearson(points, games)
     return {
         "rate": round(wilson.estimate, 5),
@@ -118,7 +119,7 @@ def rounds_to_win(turns: NDArray[np.int32]) -> Row | None:
 
 
 def summarize(a: str, b: str, games: Duel) -> Row:
-    """The numbers of one duel; p-values are as they are."""
+    """Statistics of one duel, with uncorrected p-values."""
     points = games.points
     won, lost = games.turns[points == 1], games.turns[points == 0]
     paired = stats.variance_reduction(points)
@@ -150,7 +151,7 @@ def summarize(a: str, b: str, games: Duel) -> Row:
 
 
 def correct(rows: list[Row]) -> int:
-    """Adds Holm's p-values over all tests of all duels; returns how many there are."""
+    """Adds Holm's p-values over all tests of all duels; returns the number of tests."""
     tests = [(row, name) for row in rows for name in ("p", "turns_p") if row[name] is not None]
     for (row, name), adjusted in zip(tests, stats.holm([row[name] for row, name in tests]).adjusted, strict=True):
         row[f"{name}_holm"] = adjusted
@@ -158,7 +159,7 @@ def correct(rows: list[Row]) -> int:
 
 
 def against_itself(name: str, players: int, games: int, seed: int) -> Row:
-    """What a seat is worth, and how games go, if everybody plays alike."""
+    """Win rate by seat and statistics of games if all seats are taken by the same bot."""
     tables = env.make("skipbo", 1, players, seed=seed, threads=os.cpu_count() or 1)
     records = tables.play([tables.bot(name)] * players, games, seed=seed)
     winner, counts = records.stats["winner"], records.stats
@@ -175,7 +176,7 @@ def against_itself(name: str, players: int, games: int, seed: int) -> Row:
 
 
 def one_among(one: str, others: str, players: int, games: int, seed: int) -> Row:
-    """How often one player wins at a table of others, over the same deals in every seat."""
+    """Win rate of one bot at a table of others, on the same deals in every seat."""
     tables = env.make("skipbo", 1, players, seed=seed, threads=os.cpu_count() or 1)
     points, deadlocks, each = 0.0, 0, games // players
     for seat in range(players):
@@ -189,16 +190,16 @@ def one_among(one: str, others: str, players: int, games: int, seed: int) -> Row
 
 
 def deals_wanted(difference: float) -> int:
-    """Deals per duel, by power analysis: to tell 1/2 + difference from 1/2, after correcting for all tests."""
+    """Deals per duel by power analysis, to distinguish 1/2 + difference from 1/2 after correction for all tests."""
     tests = len(BOTS) * (len(BOTS) - 1)  # two for each pair
     return -(-stats.sample_size_of_match(0.5 + difference, alpha=ALPHA / tests, power=POWER).total // 2)
 
 
-def study(deals: int, seed: int, keep: dict[tuple[str, str], Duel] | None = None) -> Row:
-    """All duels, starts and larger tables; `keep` is filled with the games of the duels."""
+def play_all(deals: int, seed: int, keep: dict[tuple[str, str], Duel] | None = None) -> Row:
+    """Plays all duels, self-play and larger tables; the games of the duels are stored in `keep`."""
     duels = []
     for a, b in combinations(BOTS, 2):
-        games = duel(b, a, deals, seed)  # the one that should be stronger first
+        games = duel(b, a, deals, seed)  # the supposedly stronger one first
         duels.append(summarize(b, a, games))
         if keep is not None:
             keep[b, a] = games
@@ -208,7 +209,7 @@ def study(deals: int, seed: int, keep: dict[tuple[str, str], Duel] | None = None
         i, j = BOTS.index(row["a"]), BOTS.index(row["b"])
         points[i, j], points[j, i] = row["wins"] + row["draws"] / 2, row["losses"] + row["draws"] / 2
     ladder = stats.ladder(BOTS, points, anchor="hpvp")
-    games = 2 * deals
+    count = 2 * deals
     return {
         "deals": deals,
         "tests": tests,
@@ -217,36 +218,35 @@ def study(deals: int, seed: int, keep: dict[tuple[str, str], Duel] | None = None
             {"bot": r.name, "elo": round(r.elo, 1), "ci": [round(r.low, 1), round(r.high, 1)]} for r in ladder.ratings
         ],
         "fit": fit_text(ladder),
-        "itself": [against_itself(name, 2, games, seed) for name in BOTS],
-        "seats": [against_itself("hpvp", players, games, seed) for players in PLAYERS],
-        "one_among": [one_among(*pair, players, games, seed) for pair in TABLES for players in PLAYERS],
+        "itself": [against_itself(name, 2, count, seed) for name in BOTS],
+        "seats": [against_itself("hpvp", players, count, seed) for players in PLAYERS],
+        "one_among": [one_among(*pair, players, count, seed) for pair in TABLES for players in PLAYERS],
     }
 
 
-# ---------------------------------------------------------------------------------------------------------
-# What is written.
+# ---- page, plot and table of games -----------------------------------------------------------------------------------
 
 
 def p_text(p: float | None) -> str:
-    """A p-value, short."""
+    """p-value as text."""
     return "-" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
 def rate_text(row: Row) -> str:
-    """A win rate with its Wilson interval."""
+    """Win rate with its Wilson interval, as text."""
     return f"{row['rate']:.4f} [{row['wilson'][0]:.4f}, {row['wilson'][1]:.4f}]"
 
 
 def rounds_text(row: Row | None) -> str:
-    """Median and quartiles."""
+    """Median and quartiles, as text."""
     return f"{row['median']:.0f} ({row['iqr'][0]:.0f}-{row['iqr'][1]:.0f})" if row else "-"
 
 
 def markdown(result: Row, difference: float, command: str) -> str:
-    """The study as a page."""
+    """The results as a page of Markdown."""
     deals, tests = result["deals"], result["tests"]
     lines = [
-        "# Skip-Bo: duels of hand-written players",
+        "# Skip-Bo: duels of bots",
         "",
         f"    {command}",
         "",
@@ -259,68 +259,85 @@ def markdown(result: Row, difference: float, command: str) -> str:
         "",
         "## Duels",
         "",
-        "| a | b | a wins | p | deadlocks | start | rounds of a | of b | p | effect |",
-        "|---|---|:-:|--:|--:|--:|:-:|:-:|--:|--:|",
     ]
-    for row in result["duels"]:
-        effect = "-" if row["turns_effect"] is None else f"{row['turns_effect']:.3f}"
-        lines.append(
-            f"| `{row['a']}` | `{row['b']}` | {rate_text(row)} | {p_text(row['p_holm'])} | {row['deadlocks']:.4f} "
-            f"| {row['start']:+.4f} | {rounds_text(row['rounds_a'])} | {rounds_text(row['rounds_b'])} "
-            f"| {p_text(row.get('turns_p_holm'))} | {effect} |"
-        )
+    cells = [
+        [
+            f"`{row['a']}`",
+            f"`{row['b']}`",
+            rate_text(row),
+            p_text(row["p_holm"]),
+            f"{row['deadlocks']:.4f}",
+            f"{row['start']:+.4f}",
+            rounds_text(row["rounds_a"]),
+            rounds_text(row["rounds_b"]),
+            p_text(row.get("turns_p_holm")),
+            "-" if row["turns_effect"] is None else f"{row['turns_effect']:.3f}",
+        ]
+        for row in result["duels"]
+    ]
+    titles = ["a", "b", "a wins", "p", "deadlocks", "start", "rounds of a", "of b", "p", "effect"]
+    lines += markdown_table(titles, cells, "llcrrrccrr")
+    ladder = [
+        [f"`{row['bot']}`", f"{row['elo']:+.0f}", f"[{row['ci'][0]:+.0f}, {row['ci'][1]:+.0f}]"]
+        for row in result["ladder"]
+    ]
     lines += [
         "",
-        "start: a's win rate as the one who begins minus that as the other.",
+        "start: win rate of a when it begins, minus its win rate when b begins.",
         "",
         "## Ladder",
         "",
-        "| player | Elo | 95 % interval |",
-        "|---|--:|:-:|",
-        *(f"| `{r['bot']}` | {r['elo']:+.0f} | [{r['ci'][0]:+.0f}, {r['ci'][1]:+.0f}] |" for r in result["ladder"]),
+        *markdown_table(["player", "Elo", "95 % interval"], ladder, "lrc"),
         "",
         result["fit"],
         "",
-        "## Against itself: what the start is worth",
+        "## Against itself: the value of beginning",
         "",
-        "| player | who begins wins | deadlocks | rounds to win | decisions | reshuffles |",
-        "|---|:-:|--:|:-:|--:|--:|",
     ]
-    for row in result["itself"]:
-        lines.append(
-            f"| `{row['bot']}` | {rate_text(row['seats'][0])} | {row['deadlocks']:.4f} | {rounds_text(row['rounds'])} "
-            f"| {row['decisions']:.0f} | {row['reshuffles']:.2f} |"
-        )
+    cells = [
+        [
+            f"`{row['bot']}`",
+            rate_text(row["seats"][0]),
+            f"{row['deadlocks']:.4f}",
+            rounds_text(row["rounds"]),
+            f"{row['decisions']:.0f}",
+            f"{row['reshuffles']:.2f}",
+        ]
+        for row in result["itself"]
+    ]
+    titles = ["player", "beginner wins", "deadlocks", "rounds to win", "decisions", "reshuffles"]
+    lines += markdown_table(titles, cells, "lcrcrr")
     lines += [
         "",
         "## More players",
         "",
-        "Win rate by seat if everybody plays `hpvp` (stock 30 for 2 to 4 players, 20 for 5 and 6):",
+        "Win rate by seat if all players are `hpvp` (stock 30 for 2 to 4 players, 20 for 5 and 6):",
         "",
-        "| players | " + " | ".join(f"seat {seat}" for seat in range(6)) + " | deadlocks | rounds to win |",
-        "|--:|" + ":-:|" * 6 + "--:|:-:|",
     ]
+    cells = []
     for row in result["seats"]:
-        cells = [f"{seat['rate']:.4f}" for seat in row["seats"]] + [""] * (6 - row["players"])
-        parts = [str(row["players"]), *cells, f"{row['deadlocks']:.4f}", rounds_text(row["rounds"])]
-        lines.append(f"| {' | '.join(parts)} |")
-    lines += [
-        "",
-        "One player among others, in every seat as often:",
-        "",
-        "| one | others | players | wins | if all were equal | deadlocks |",
-        "|---|---|--:|:-:|--:|--:|",
+        seats = [f"{seat['rate']:.4f}" for seat in row["seats"]] + [""] * (6 - row["players"])
+        cells.append([str(row["players"]), *seats, f"{row['deadlocks']:.4f}", rounds_text(row["rounds"])])
+    titles = ["players", *(f"seat {seat}" for seat in range(6)), "deadlocks", "rounds to win"]
+    lines += markdown_table(titles, cells, "r" + "c" * 6 + "rc")
+    lines += ["", "One player among others, equally often in every seat:", ""]
+    cells = [
+        [
+            f"`{row['one']}`",
+            f"`{row['others']}`",
+            str(row["players"]),
+            rate_text(row),
+            f"{1 / row['players']:.4f}",
+            f"{row['deadlocks']:.4f}",
+        ]
+        for row in result["one_among"]
     ]
-    for row in result["one_among"]:
-        lines.append(
-            f"| `{row['one']}` | `{row['others']}` | {row['players']} | {rate_text(row)} | {1 / row['players']:.4f} "
-            f"| {row['deadlocks']:.4f} |"
-        )
+    lines += markdown_table(["one", "others", "players", "wins", "if all were equal", "deadlocks"], cells, "llrcrr")
     return "\n".join(lines) + "\n"
 
 
 def draw(result: Row, path: Path) -> None:
-    """Win rates of all duels, and how many rounds a win takes."""
+    """Draws win rates of all duels and the number of rounds before a win."""
     figure = Figure(figsize=(11, 5), layout="constrained")
     matrix, spread = figure.subplots(1, 2)
     rates = np.full((len(BOTS), len(BOTS)), np.nan)
@@ -347,7 +364,7 @@ def draw(result: Row, path: Path) -> None:
 
 
 def csv_rows(games: dict[tuple[str, str], Duel], seed: int) -> Iterator[list[Any]]:
-    """A line per game. Seed, deal and seats give the same game again, action for action."""
+    """Rows of a CSV file, one per game; seed, deal and seats determine the game completely."""
     yield ["a", "b", "seed", "deal", "seat_of_a", "points_of_a", "winners_turns", "completed_piles", "decisions"]
     for (a, b), duel in games.items():
         columns = zip(duel.points, duel.turns, duel.completed, duel.decisions, strict=True)
@@ -356,13 +373,13 @@ def csv_rows(games: dict[tuple[str, str], Duel], seed: int) -> Iterator[list[Any
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the study and writes its files."""
+    """Entry point of the command: plays the games and writes the files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
-        "--difference", type=float, default=0.01, help="from a win rate of 1/2 that is to be found (default: 0.01)"
+        "--difference", type=float, default=0.01, help="difference from a win rate of 1/2 to detect (default: 0.01)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the deals (default: 0)")
-    parser.add_argument("--csv", type=Path, help="file for a line per game of the duels (default: none)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the deals (default: 0)")
+    parser.add_argument("--csv", type=Path, help="file for one line per game of the duels (default: none)")
     parser.add_argument(
         "--out",
         type=Path,
@@ -373,9 +390,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not 0 < args.difference < 0.5:
         parser.error("--difference must be between 0 and 0.5")
 
-    command = f"python experiments/skipbo_duels.py --difference {args.difference:g} --seed {args.seed}"
+    command = f"python -m experiments.skipbo_duels --difference {args.difference:g} --seed {args.seed}"
     games: dict[tuple[str, str], Duel] = {}
-    result = study(deals_wanted(args.difference), args.seed, games if args.csv else None)
+    result = play_all(deals_wanted(args.difference), args.seed, games if args.csv else None)
     page = markdown(result, args.difference, command)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "duels.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")

@@ -1,14 +1,13 @@
 """The threshold study of Reichel (2026): Table 1 and Figure 5, from the C++ simulator.
 
-    python experiments/skyjo_thresholds.py
+    python -m experiments.skyjo_thresholds
 
-Two equal players play single rounds (rules="reichel") for every discard threshold from -2 to 12. Beside the
-paper's `threshold` player, with its published means, are the two players that the paper describes and does
-not measure: `naive` and `column_threshold`. Writes thresholds.json, thresholds.md and thresholds.png.
+Two equal players play single rounds (rules="reichel") for every discard threshold from -2 to 12. The paper's
+`threshold` player is compared with its published means; `naive` and `column_threshold` are players that the paper
+describes but does not measure. Writes thresholds.json, thresholds.md and thresholds.png.
 
-The paper's intervals resample single scores (`ci`). The two scores of a game depend on each other, so the
-JSON also has the interval that resamples games (`ci_by_game`), and distances to published means are in
-standard errors by game.
+The paper's intervals resample single scores (`ci`). The two scores of a game depend on each other, so the JSON also has
+the interval that resamples games (`ci_by_game`), and distances to published means are in standard errors by game.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import env
+from muzero.runs.markdown import markdown_table
 
 HERE = Path(__file__).resolve().parent
 THRESHOLDS = range(-2, 13)
@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 
 def interval_of_mean(values: NDArray[Any], resamples: int, rng: np.random.Generator) -> list[float]:
-    """95 % percentile bootstrap interval; how often each distinct value is drawn is multinomial."""
+    """95 % percentile bootstrap interval of the mean, by multinomial counts of the distinct values."""
     distinct, counts = np.unique(values, return_counts=True)
     draws = rng.multinomial(len(values), counts / len(values), size=resamples)  # [resamples, distinct]
     low, high = np.quantile(draws @ distinct / len(values), [0.025, 0.975])
@@ -44,7 +44,7 @@ def interval_of_mean(values: NDArray[Any], resamples: int, rng: np.random.Genera
 
 
 def summarize(scores: NDArray[np.int32], resamples: int, rng: np.random.Generator) -> Row:
-    """Of scores [games, 2]: the paper's columns, the interval by game, and the standard error by game."""
+    """Statistics of scores [games, 2]: the paper's columns, and interval and standard error by game."""
     by_game = scores.mean(axis=1)
     return {
         "mean": round(float(scores.mean()), 4),
@@ -57,10 +57,10 @@ def summarize(scores: NDArray[np.int32], resamples: int, rng: np.random.Generato
 
 
 def distance(ours: Row, mean: float, std: float, games: int) -> float:
-    """Our mean minus a published one, in combined standard errors.
+    """Difference of our mean and a published one, in combined standard errors.
 
-    Only the published scores' deviation is known; that the two of a game depend on each other makes their
-    standard error differ from std / sqrt(n) by the same factor as ours.
+    The paper gives only the standard deviation of scores. The two scores of a game depend on each other, so the
+    standard error differs from std / sqrt(n); the factor is assumed to be the same as in our games.
     """
     dependence: float = ours["standard_error"] / (ours["std"] / math.sqrt(ours["n"]))
     published = dependence * std / math.sqrt(2 * games)
@@ -68,8 +68,8 @@ def distance(ours: Row, mean: float, std: float, games: int) -> float:
     return round(difference / math.hypot(ours["standard_error"], published), 2)
 
 
-def study(games: int, seed: int, resamples: int, published: dict[str, Any]) -> tuple[Row, dict[str, float]]:
-    """All strategies at all thresholds, and the seconds that the simulation of each strategy took.
+def play_all(games: int, seed: int, resamples: int, published: dict[str, Any]) -> tuple[Row, dict[str, float]]:
+    """Plays all strategies at all thresholds; returns the results and the seconds of simulation by strategy.
 
     Each threshold has its own deals, as in the paper; the strategies share them.
     """
@@ -98,7 +98,7 @@ def study(games: int, seed: int, resamples: int, published: dict[str, Any]) -> t
 
 
 def markdown(result: Row, games: int, command: str) -> str:
-    """The study as a page with one table."""
+    """The results as a page of Markdown with one table."""
 
     def interval(row: Row) -> str:
         return f"[{row['ci'][0]:.2f}, {row['ci'][1]:.2f}]"
@@ -110,19 +110,20 @@ def markdown(result: Row, games: int, command: str) -> str:
         "",
         f"Two equal players, one round, {games:,} games per row. Intervals are 95 % percentile bootstrap",
         "intervals over single scores, as in the paper; z is our mean minus the published one in combined",
-        "standard errors. *Table 1* is what the paper prints, *its code* is the program in its appendix, run",
+        "standard errors. *Table 1* is the table in the paper, *its code* is the program in its appendix, run",
         "as printed (3,000 games each).",
         "",
-        "| t | mean | std | 95 % CI | n | Table 1 | z | its code | z | column_threshold | 95 % CI |",
-        "|--:|--:|--:|:-:|--:|--:|--:|--:|--:|--:|:-:|",
     ]
+    rows = []
     for ours, columns in zip(result["threshold"], result["column_threshold"], strict=True):
         t, mean, std = f"{ours['threshold']}", f"{ours['mean']:.2f}", f"{ours['std']:.2f}"
         cells = [t, mean, std, interval(ours), f"{ours['n']}"]
         for name in PUBLISHED:
             cells += [f"{ours[name]['mean']:.2f}", f"{ours[name]['z']:+.1f}"]
         cells += [f"{columns['mean']:.2f}", interval(columns)]
-        lines.append(f"| {' | '.join(cells)} |")
+        rows.append(cells)
+    titles = ["t", "mean", "std", "95 % CI", "n", "Table 1", "z", "its code", "z", "column_threshold", "95 % CI"]
+    lines += markdown_table(titles, rows, "rrrcrrrrrrc")
     naive = result["naive"]
     lines += ["", f"`naive`: mean {naive['mean']:.2f} {interval(naive)}, std {naive['std']:.2f}.", ""]
     for name in ("threshold", "column_threshold"):
@@ -151,10 +152,10 @@ def plot(result: Row, published: dict[str, Any], games: int, path: Path) -> None
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Runs the study and writes its three files."""
+    """Entry point of the command: plays the games and writes three files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--games", type=int, default=3000, help="per threshold and strategy (default: 3000)")
-    parser.add_argument("--seed", type=int, default=0, help="of deals, players and resamples (default: 0)")
+    parser.add_argument("--games", type=int, default=3000, help="games per threshold and strategy (default: 3000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of deals, players and resamples (default: 0)")
     parser.add_argument("--bootstrap", type=int, default=500, help="resamples per interval (default: 500)")
     parser.add_argument(
         "--out",
@@ -166,9 +167,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.games < 2 or args.bootstrap < 1:
         parser.error("--games must be at least 2 and --bootstrap at least 1")
 
-    command = f"python experiments/skyjo_thresholds.py --games {args.games} --seed {args.seed}"
+    command = f"python -m experiments.skyjo_thresholds --games {args.games} --seed {args.seed}"
     published = json.loads((HERE / "data" / "skyjo_thresholds.json").read_text())
-    result, seconds = study(args.games, args.seed, args.bootstrap, published)
+    result, seconds = play_all(args.games, args.seed, args.bootstrap, published)
     page = markdown(result, args.games, command)
     report = {"command": command, "games": args.games, "bootstrap": args.bootstrap, **result}
 

@@ -16,10 +16,12 @@ from collections.abc import Sequence
 from itertools import combinations, product
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from matplotlib.figure import Figure
 
 from experiments import common as studies
-from experiments.common import MatchSpec, Row, Run
+from experiments.common import MatchSpec, Row, Run, agent_of
 from muzero.config import require
 from muzero.matches import ladder
 
@@ -35,7 +37,7 @@ def meetings(runs: Sequence[Run], iteration: int, options: argparse.Namespace) -
             require(sizes[0] == sizes[1], f"{first} and {second}", "as many runs (or --all-pairs)", sizes)
         pairs = product if options.all_pairs else zip
         for a, b in pairs(groups[first], groups[second]):
-            agents = (run.agent(iteration, simulations=options.simulations) for run in (a, b))
+            agents = (agent_of(run, iteration, simulations=options.simulations) for run in (a, b))
             labels = {"kinds": [first, second], "pair": [str(a.path), str(b.path)], "iteration": iteration}
             found.append(MatchSpec(f"{a.label}--{b.label}--{iteration:06d}", *agents, a.players, labels))
     return found
@@ -97,7 +99,7 @@ def study(options: argparse.Namespace, command: str) -> None:
     figure: Figure = ladder.plot(found, rows)
     result: Row = {"command": command, "iteration": iteration, "anchor": found.anchor}
     result |= {"ratings": [vars(rating) for rating in found.ratings], "pairings": rows, "matches": matches}
-    studies.write_study(options.out, "training_ablation", result, markdown(result, command), figure)
+    studies.write_results(options.out, "training_ablation", result, markdown(result, command), figure)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares runs at matched checkpoints: an array of comparisons, then a job that merges them into one table. Settings as
-# in config.sh, arguments as for experiments/head_to_head.py; prints the numbers of both jobs.
+# Compares runs at equal iterations: submits an array of comparisons, then a job that merges them into one table.
+# Settings as in config.sh, arguments as for python -m experiments.head_to_head; prints the numbers of both jobs.
 #
 #     A_RUNS="runs/belief-s0 runs/belief-s1" B_RUNS="runs/baseline-s0 runs/baseline-s1" ITERATIONS="1000 2000" \
 #       slurm/head_to_head.sh
@@ -16,4 +16,4 @@ fi
 array=$("$here/submit.sh" head_to_head_array.sbatch "$@")
 echo "$array"
 "$here/submit.sh" "--dependency=afterok:${array%%;*}" --kill-on-invalid-dep=yes --job-name=merge python.sbatch \
-  experiments/head_to_head.py --merge --out "$OUT"
+  -m experiments.head_to_head --merge --out "$OUT"

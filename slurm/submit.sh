@@ -4,7 +4,7 @@
 #     slurm/submit.sh [sbatch options] FILE.sbatch [arguments of the file]
 #     TIME=2:00:00 SEEDS="0 1" slurm/submit.sh train_array.sbatch preset=paper
 #
-# An array has as many tasks as its lists give, unless --array says otherwise.
+# The number of tasks of an array follows from its lists in config.sh, unless --array is given.
 set -euo pipefail
 
 own=()
@@ -24,7 +24,7 @@ shift
 
 export PROJECT=${here%/*}
 cd "$PROJECT"
-set -a # jobs keep the settings of now, whatever becomes of the file
+set -a # jobs keep the present settings, even if the file changes later
 # shellcheck source=slurm/config.sh
 source slurm/config.sh
 set +a

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Uploads what runs have logged for wandb offline; for a node with internet, after `wandb login`. Again and again will do:
-# wandb uploads what is new.
+# Uploads wandb's offline logs of runs; to be run on a node with internet, after `wandb login`. It can be repeated:
+# wandb uploads only what is new.
 #
 #     slurm/sync_wandb.sh [directory of runs, by default RUNS of config.sh]
 set -euo pipefail

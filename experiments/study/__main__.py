@@ -1,4 +1,4 @@
-"""Study command: `python -m experiments.study`; without arguments it explains itself."""
+"""Study command: `python -m experiments.study`; `--help` explains it."""
 
 import sys
 

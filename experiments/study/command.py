@@ -1,12 +1,12 @@
-"""The whole study, baseline against belief, as one command that can be repeated until everything is done.
+"""The whole comparison of variants (baseline and belief) as one command that can be repeated until everything is done.
 
-    python -m experiments.study submit=local preset=smoke        on this machine
-    python -m experiments.study submit=slurm preset=paper        on a cluster; settings in slurm/config.sh
-    python -m experiments.study status preset=paper              what is done, running, queued, failed, missing
-    python -m experiments.study plan preset=paper                the commands, without running them
+    python -m experiments.study submit=local preset=smoke        run on this machine
+    python -m experiments.study submit=slurm preset=paper        submit to a cluster; settings in slurm/config.sh
+    python -m experiments.study status preset=paper              show what is done, running, queued, failed, missing
+    python -m experiments.study plan preset=paper                print the commands without running them
 
-It trains every variant with every seed, plays their matched checkpoints against each other and against the bots, and
-writes ablations, probes and learning curves. Keys:
+The study trains every variant with every seed, plays checkpoints of equal iterations against each other and against the
+bots, and makes ablations, probes and learning curves. Keys:
 {keys}
 """
 
@@ -35,24 +35,24 @@ VERBS = ("submit", "status", "plan")
 ROOT = Path(__file__).resolve().parent.parent.parent
 HELP = {
     "submit": "local or slurm",
-    "dir": "of the study; by default runs/study-PRESET",
-    "preset": "of python -m muzero.train",
-    "variants": "the first is what the others are compared with",
-    "seeds": "every variant is trained with each",
-    "iterations": "checkpoints to compare; by default half-way and the last, with preset=paper the published tables'",
-    "games": "of two runs at a checkpoint",
-    "bot_games": "per run, checkpoint and bot",
-    "ablation_games": "per run and ablation",
-    "probe_games": "per run; 0 for no probes (experiments/latent_probes.py says of which game)",
+    "dir": "directory of the study; by default runs/study-PRESET",
+    "preset": "preset of python -m muzero.train",
+    "variants": "variants to train; all others are compared with the first",
+    "seeds": "seeds with which every variant is trained",
+    "iterations": "checkpoints to compare; by default half-way and the last, with preset=paper those of the paper",
+    "games": "games between two runs at a checkpoint",
+    "bot_games": "games per run, checkpoint and bot",
+    "ablation_games": "games per run and ablation",
+    "probe_games": "games for the probes; 0 for no probes (which are for Skyjo only)",
     "overrides": "further settings of python -m muzero.train, such as overrides=[model=small,learner.lr=1e-3]; they "
-    "come after those that a preset needs for a study",
-    "workers": "processes of an evaluation; 0 for one per core that the job has",
-    "at_once": "jobs at the same time with submit=local",
+    "are added after those that a preset needs for a study",
+    "workers": "worker processes of a match; 0 for one per core of the job",
+    "at_once": "number of jobs that run at the same time with submit=local",
 }
 
 
 def read_arguments(arguments: Sequence[str]) -> tuple[str, StudyConfig]:
-    """What to do, and checked settings, from the command line."""
+    """Reads the verb (submit, status or plan) and the checked settings from the command line."""
     words = list(arguments)
     verb = words.pop(0) if words and "=" not in words[0] else "submit"
     require(verb in VERBS, "the first word", f"one of {', '.join(VERBS)}, or key=value", verb)
@@ -60,10 +60,10 @@ def read_arguments(arguments: Sequence[str]) -> tuple[str, StudyConfig]:
         require("=" in word, f"argument {word!r}", f"key=value with one of {', '.join(HELP)}", word)
     try:
         given = OmegaConf.from_dotlist(words)
-        suited = DEFAULTS.get(given.get("preset", StudyConfig.preset), {})
+        defaults = DEFAULTS.get(given.get("preset", StudyConfig.preset), {})
         if "overrides" in given:
-            given["overrides"] = [*suited.get("overrides", ()), *given["overrides"]]
-        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(StudyConfig), suited, given))
+            given["overrides"] = [*defaults.get("overrides", ()), *given["overrides"]]
+        config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(StudyConfig), defaults, given))
     except OmegaConfBaseException as error:
         raise ValueError(f"{str(error).splitlines()[0]}; keys are {', '.join(HELP)}") from None
     assert isinstance(config, StudyConfig)
@@ -75,7 +75,7 @@ def read_arguments(arguments: Sequence[str]) -> tuple[str, StudyConfig]:
 
 
 def training(config: StudyConfig) -> dict[str, Config]:
-    """How each variant is trained; an error names what is wrong with it."""
+    """Training configuration of each variant; an error names the variant."""
     found = {}
     with initialize_config_module("conf", version_base="1.3"):
         for variant in config.variants:
@@ -89,7 +89,7 @@ def training(config: StudyConfig) -> dict[str, Config]:
 
 
 def state_of(job: Job, records: Records, in_queue: dict[str, str], local_runs: bool) -> str:
-    """done, running, queued, failed or missing."""
+    """State of a job: done, running, queued, failed or missing."""
     if job.done:
         return "done"
     record = records.jobs.get(job.name)
@@ -98,13 +98,13 @@ def state_of(job: Job, records: Records, in_queue: dict[str, str], local_runs: b
     if record["by"] == "slurm":
         state = in_queue.get(record["number"])
         return "failed" if state is None else "running" if state in slurm.RUNNING else "queued"
-    if "pid" in record:  # it has not been seen to end
+    if "pid" in record:  # it had not ended when this was recorded
         return "running" if local_runs else "missing"
     return "missing" if record["code"] in (0, 75) else "failed"
 
 
 def status(stages: Sequence[Stage], records: Records) -> str:
-    """A table: a line per stage, and one per job that is running or has failed."""
+    """Table with a line per stage, and a line per job that is running or has failed."""
     by_slurm = any(record["by"] == "slurm" for record in records.jobs.values())
     all_done = all(stage.done for stage in stages)
     in_queue = slurm.queue() if by_slurm and not all_done else {}
@@ -125,15 +125,15 @@ def status(stages: Sequence[Stage], records: Records) -> str:
 
 
 def usage() -> str:
-    """The help text."""
+    """Text of --help."""
     defaults = asdict(StudyConfig())
     keys = "\n".join(f"    {name}={defaults[name] or ''}".replace("'", "") + f"\n        {HELP[name]}" for name in HELP)
     return (__doc__ or "").format(keys=keys)
 
 
-def carry_out(verb: str, config: StudyConfig) -> int:
-    """Does what the command line asks for; returns the exit code."""
-    home = Path(config.dir).resolve()  # jobs run in ROOT; and results are kept by the names of runs
+def execute(verb: str, config: StudyConfig) -> int:
+    """Executes the command; returns the exit code."""
+    home = Path(config.dir).resolve()  # jobs run in ROOT, and results are stored under the paths of runs
     records = Records(home)
     if verb == "status" and records.settings:
         config = StudyConfig(**{**asdict(config), **records.settings})
@@ -146,11 +146,9 @@ def carry_out(verb: str, config: StudyConfig) -> int:
         require(bool(records.settings), str(home), "the directory of a study (dir=... or preset=...)", "none")
         print(status(stages, records))
         return 0
-    scripts = {job.command[0] for stage in stages for job in stage.jobs if job.command[0] != "-m"}
-    missing = [name for name in (*sorted(scripts), "slurm/submit.sh") if not (ROOT / name).is_file()]
-    require(not missing, str(ROOT), "a clone of the repository", f"no {', '.join(missing)}")
+    require((ROOT / "slurm" / "submit.sh").is_file(), str(ROOT), "a clone of the repository", "no slurm/submit.sh")
     with records.lock():
-        records.settle(asdict(config))
+        records.store_settings(asdict(config))
         if config.submit == "local":
             code = local.run(stages, ROOT, records, config.at_once)
         else:
@@ -167,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(usage())
         return 0
     try:
-        return carry_out(*read_arguments(arguments))
+        return execute(*read_arguments(arguments))
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT

@@ -1,20 +1,19 @@
-"""What became of the jobs of a study, in files of its directory:
+"""Records of a study in its directory: settings, states of jobs, lock and logs.
 
-study.json   the settings
-jobs.json    by job: who took it (local, slurm), and its process or exit code, or its number in the queue
-lock         held by whoever submits or runs the study
-logs/        what jobs printed
+study.json   settings
+jobs.json    for each job: who runs it (local, slurm), and its process, its exit code, or its number in the queue
+lock         held by the process that submits or runs the study
+logs/        output of the jobs
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from muzero.runs.files import json_text, read_json, write_whole
 from muzero.runs.run_directory import try_lock
 
 STUDY, JOBS, LOCK, LOGS = "study.json", "jobs.json", "lock", "logs"
@@ -22,10 +21,13 @@ FREE = ("submit", "dir", "workers", "at_once")  # settings that may differ from 
 
 
 class Records:
-    """Of a study.
+    """Settings and states of the jobs of a study.
 
     Args:
-      home: its directory.
+      home: directory of the study.
+
+    Attributes:
+      jobs: state of each job, by name.
     """
 
     def __init__(self, home: Path) -> None:
@@ -34,11 +36,11 @@ class Records:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As stored; empty if there are none."""
+        """Stored settings; empty if there are none."""
         return _read(self.home / STUDY)
 
-    def settle(self, settings: Mapping[str, Any]) -> None:
-        """Stores the settings of a new study; refuses others than those stored."""
+    def store_settings(self, settings: Mapping[str, Any]) -> None:
+        """Stores the settings of a new study; refuses settings that differ from stored ones."""
         kept = {name: value for name, value in settings.items() if name not in FREE}
         stored = self.settings
         different = [f"{k}: {stored.get(k)!r} != {v!r}" for k, v in kept.items() if stored and stored.get(k) != v]
@@ -47,17 +49,17 @@ class Records:
         _write(self.home / STUDY, kept)
 
     def note(self, job: str, **what: Any) -> None:
-        """Records what became of a job, in place of what was known."""
+        """Records the state of a job, replacing the one before."""
         self.jobs[job] = what
         _write(self.home / JOBS, self.jobs)
 
     def log(self, job: str) -> Path:
-        """Where a local job's output goes."""
+        """File for the output of a local job."""
         return self.home / LOGS / f"{job.replace('/', '-')}.log"
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keeps others from submitting or running this study."""
+        """Keeps other processes from submitting or running this study."""
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / LOCK).open("a") as file:
             if not try_lock(file.fileno(), self.home):
@@ -66,7 +68,7 @@ class Records:
 
     @property
     def is_locked(self) -> bool:
-        """Whether somebody is running the study."""
+        """Whether a process is running the study."""
         try:
             with self.lock():
                 return False
@@ -75,17 +77,9 @@ class Records:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    content = json.loads(path.read_bytes())
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}")
-    return content
+    return read_json(path) if path.is_file() else {}
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Replaces a file: there is always the one or the other."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.draft-{os.getpid()}")
-    draft.write_text(json.dumps(content, indent=1) + "\n")
-    draft.replace(path)
+    write_whole(path, json_text(content) + "\n")

@@ -1,4 +1,4 @@
-"""Submits a study's plan to SLURM: an array or a job per stage, each after those that it needs."""
+"""Submits the jobs of a study to SLURM: an array or a single job per stage, each after the stages that it needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNNING = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "SI
 
 
 def queue() -> dict[str, str]:
-    """State of every job and array task of this user that SLURM has not finished with, by its number."""
+    """States of all jobs and array tasks of this user in SLURM's queue, by number."""
     if shutil.which("squeue") is None:
         raise ValueError("squeue: not found; is this a machine of the cluster?")
     command = ["squeue", "--noheader", "--array", "--me", "--format=%i %T"]
@@ -26,14 +26,14 @@ def queue() -> dict[str, str]:
 
 
 def submit(stages: Sequence[Stage], root: Path, records: Records) -> None:
-    """Submits what is neither done nor in the queue."""
+    """Submits all jobs that are neither done nor in the queue."""
     waiting = queue()
-    numbers: dict[str, list[str]] = {}  # of jobs in the queue, by stage
-    again: set[str] = set()  # stages some of whose jobs are submitted now
+    numbers: dict[str, list[str]] = {}  # numbers of jobs in the queue, by stage
+    again: set[str] = set()  # stages with jobs that are submitted now
     for stage in stages:
         left = [job for job in stage.jobs if not job.done]
-        if again.intersection(stage.needs):  # what waits for a job that has failed would be cancelled with it
-            _withdraw([number for job in left if waiting.get(number := number_of(job, records)) == "PENDING"], waiting)
+        if again.intersection(stage.needs):  # jobs that wait for a failed job would be cancelled with it
+            _cancel([number for job in left if waiting.get(number := number_of(job, records)) == "PENDING"], waiting)
         queued = [number for job in left if (number := number_of(job, records)) in waiting]
         fresh = [job for job in left if number_of(job, records) not in waiting]
         numbers[stage.name] = queued
@@ -49,8 +49,8 @@ def submit(stages: Sequence[Stage], root: Path, records: Records) -> None:
             print(f"{stage.name}: job {number}{tasks}{' after ' + ', '.join(after) if after else ''}", flush=True)
 
 
-def _withdraw(jobs: Sequence[str], waiting: dict[str, str]) -> None:
-    """Takes jobs out of the queue, and of what is known of it."""
+def _cancel(jobs: Sequence[str], waiting: dict[str, str]) -> None:
+    """Removes jobs from the queue, and from `waiting`."""
     if jobs:
         done = subprocess.run(["scancel", *jobs], capture_output=True, text=True, check=False)
         if done.returncode:
@@ -60,12 +60,12 @@ def _withdraw(jobs: Sequence[str], waiting: dict[str, str]) -> None:
 
 
 def number_of(job: Job, records: Records) -> str:
-    """In SLURM's queue; empty if it was never submitted."""
+    """Number of a job in SLURM's queue; empty if it was never submitted."""
     return str(records.jobs.get(job.name, {}).get("number", ""))
 
 
 def command(stage: Stage, fresh: Sequence[Job], after: Sequence[str], root: Path) -> list[str]:
-    """How jobs of a stage are submitted."""
+    """Command line that submits jobs of a stage."""
     options = [f"--job-name={stage.name}"]
     if stage.is_array:
         options.append(f"--array={','.join(str(stage.jobs.index(job)) for job in fresh)}")
@@ -79,5 +79,5 @@ def _sbatch(stage: Stage, fresh: Sequence[Job], after: Sequence[str], root: Path
     words = command(stage, fresh, after, root)
     done = subprocess.run(words, env=settings, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ValueError(f"{stage.name}: sbatch refuses it: {done.stderr.strip()}")
+        raise ValueError(f"{stage.name}: sbatch refused the job: {done.stderr.strip()}")
     return done.stdout.strip().partition(";")[0]

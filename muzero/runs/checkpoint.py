@@ -1,15 +1,13 @@
 """Checkpoints: atomic, complete, and safe to load.
 
-    run/
-      config.yaml  config_hash  lock  metrics.jsonl  timings.jsonl
-      checkpoints/000120/
-        weights.safetensors  ema.safetensors  optimizer.safetensors    tensors, one file per group
-        replay.npz ...                                                  numpy arrays, one file per group, uncompressed
-        state.json                                                      everything else
-        manifest.json                                                   size and SHA-256 of each, written last
+    run/checkpoints/000120/
+      weights.safetensors  ema.safetensors  optimizer.safetensors    tensors, one file per group
+      replay.npz ...                                                  numpy arrays, one file per group, uncompressed
+      state.json                                                      everything else
+      manifest.json                                                   size and SHA-256 of each, written last
 
-A checkpoint is written under a temporary name, flushed to the disk and renamed, so that whatever has its name is whole.
-Loading executes nothing that the files contain: there is no pickle in them, and none is accepted.
+A checkpoint is written under a temporary name, flushed to the disk and renamed, so that a directory with a checkpoint's
+name is always complete. Loading executes nothing that the files contain: they hold no pickle, and none is accepted.
 """
 
 from __future__ import annotations
@@ -32,37 +30,52 @@ from muzero.runs.files import (
     Arrays,
     CheckpointError,
     Json,
-    Tensors,
     fingerprint,
     json_text,
     read_arrays,
     read_json,
-    read_tensors,
-    replace_file,
     sync,
     verify,
     wrap_errors,
     write,
     write_arrays,
-    write_tensors,
+    write_whole,
 )
+from muzero.runs.run_directory import CHECKPOINTS, CONFIG, STATE, checkpoints, remove_leftovers
+from muzero.runs.tensors import Tensors, read_tensors, write_tensors
+
+__all__ = [
+    "AGENT_KEYS",
+    "CHECKPOINTS",
+    "EMA",
+    "MANIFEST",
+    "STATE",
+    "WEIGHTS",
+    "Checkpoint",
+    "CheckpointError",
+    "Weights",
+    "checkpoints",
+    "load",
+    "load_latest",
+    "load_weights",
+    "save",
+]
 
 FORMAT = 1
-AGENT_KEYS = ("game", "players", "variant", "model")  # without these nobody can play with the weights
+AGENT_KEYS = ("game", "players", "variant", "model")  # metadata without which nobody can play with the weights
 
-CONFIG, CHECKPOINTS = "config.yaml", "checkpoints"
-WEIGHTS, EMA, STATE, MANIFEST = "weights.safetensors", "ema.safetensors", "state.json", "manifest.json"
-_LIGHT = (WEIGHTS, EMA, STATE)  # what is left of a thinned checkpoint
+WEIGHTS, EMA, MANIFEST = "weights.safetensors", "ema.safetensors", "manifest.json"
+_LIGHT = (WEIGHTS, EMA, STATE)  # files that a thinned checkpoint keeps
 _METADATA = "belief-muzero"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All that was saved.
+    """Complete content of a checkpoint.
 
     Attributes:
-      path: its directory.
-      iteration: after which it was saved.
+      path: directory of the checkpoint.
+      iteration: training iterations done when it was saved.
       tensors: by group and name, on the CPU.
       arrays: by group and name.
       state: as given to `save`.
@@ -78,7 +91,7 @@ class Checkpoint:
 
 
 class Weights(NamedTuple):
-    """What it takes to play: weights, their moving average if there is one, and what network and game they are for."""
+    """Weights to play with, their moving average if there is one, and a description of their network and game."""
 
     weights: dict[str, Tensor]
     ema: dict[str, Tensor] | None
@@ -96,22 +109,22 @@ def save(
     keep: int = 2,
     permanent: Container[int] = (),
 ) -> Path:
-    """Saves a checkpoint and lets go of old ones. Checkpoints of later iterations, from which the run did not resume,
-    are removed.
+    """Saves a checkpoint, then thins or deletes old ones.
+
+    Checkpoints of later iterations, from which the run did not resume, are deleted.
 
     Args:
-      run_dir: of the run; nobody else may be saving there (see `run_directory.open_run`).
-      iteration: names the checkpoint.
-      tensors: groups of tensors; "weights" must be among them, "ema" may be, others (optimizer) are free.
-      arrays: groups of numpy arrays, of any type but objects.
-      state: what JSON can hold.
-      agent: goes into the weights files, so that one of them is enough to play: at least `AGENT_KEYS`.
-      keep: newest checkpoints that stay whole.
-      permanent: iterations whose weights and state stay for good, for instance `range(0, 10**9, 50)`; the other old
-        checkpoints are deleted.
+      run_dir: run directory; no other process may save there (see `run_directory.open_run`).
+      iteration: number that names the checkpoint.
+      tensors: groups of tensors; "weights" is required, "ema" is known, any others (optimizer) are allowed.
+      arrays: groups of numpy arrays of any type but objects.
+      state: anything that JSON can hold.
+      agent: metadata of the weights files, so that one such file is enough to play: at least `AGENT_KEYS`.
+      keep: number of newest checkpoints that stay complete.
+      permanent: iterations whose weights and state are never deleted, for instance `range(0, 10**9, 50)`.
 
     Returns:
-      The checkpoint's directory.
+      Directory of the checkpoint.
     """
     require(iteration >= 0, "iteration", "0 or more", iteration)
     require(keep >= 1, "keep", "1 or more", keep)
@@ -145,23 +158,16 @@ def save(
         _discard(place)
     draft.rename(place)
     sync(home)
-    _let_go(home, iteration, keep, permanent)
+    _remove_old(home, iteration, keep, permanent)
     return place
 
 
-def checkpoints(run_dir: str | Path) -> list[Path]:
-    """Directories of the run's checkpoints, thinned ones too, oldest first."""
-    home = Path(run_dir) / CHECKPOINTS
-    places = home.iterdir() if home.is_dir() else iter(())
-    return sorted((p for p in places if re.fullmatch(r"\d{6,}", p.name)), key=lambda place: int(place.name))
-
-
 def load(place: str | Path) -> Checkpoint:
-    """Loads one whole checkpoint; raises `CheckpointError` if anything about it is wrong."""
+    """Loads one complete checkpoint; raises `CheckpointError` if anything about it is wrong."""
     place = Path(place)
     complete, files = _read_manifest(place)
     if not complete:
-        raise CheckpointError(f"{place}: thinned, it has weights but nothing to resume from")
+        raise CheckpointError(f"{place}: thinned: it has weights but nothing to resume from")
     for name, expected in files.items():
         verify(place / name, expected)
     content = read_json(place / STATE)
@@ -180,9 +186,9 @@ def load(place: str | Path) -> Checkpoint:
 
 
 def load_latest(run_dir: str | Path) -> Checkpoint | None:
-    """The newest checkpoint from which a run can resume, or None if there is no checkpoint at all.
+    """Loads the newest checkpoint from which a run can resume; None if there is no checkpoint at all.
 
-    A damaged one is passed over with a warning that says what is wrong with it; if all are damaged, that is an error.
+    Damaged checkpoints are skipped with a warning that gives the reason; if all are damaged, that is an error.
     """
     problems: list[str] = []
     for place in reversed(checkpoints(run_dir)):
@@ -199,7 +205,7 @@ def load_latest(run_dir: str | Path) -> Checkpoint | None:
 
 
 def load_weights(path: str | Path) -> Weights:
-    """Loads weights to play with, from a run (the newest checkpoint), a checkpoint, or a lone .safetensors file."""
+    """Loads weights to play with from a run (its newest checkpoint), a checkpoint, or a single .safetensors file."""
     path = Path(path)
     if path.is_file():
         weights, agent = _read_weights(path)
@@ -222,14 +228,8 @@ def load_weights(path: str | Path) -> Weights:
     raise CheckpointError("\n  ".join([f"{path}: no checkpoint can be used", *(problems or ["there is none yet"])]))
 
 
-def remove_leftovers(run_dir: str | Path) -> None:
-    """Removes what an interrupted `save` has left; only for the process that holds the run's lock."""
-    for draft in (Path(run_dir) / CHECKPOINTS).glob(f"{DRAFT}*"):
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def _let_go(home: Path, iteration: int, keep: int, permanent: Container[int]) -> None:
-    """Thins or deletes checkpoints after one has been saved."""
+def _remove_old(home: Path, iteration: int, keep: int, permanent: Container[int]) -> None:
+    """Thins or deletes old checkpoints after the one of `iteration` has been saved."""
     places = checkpoints(home.parent)
     for place in places:
         if int(place.name) > iteration:
@@ -242,29 +242,29 @@ def _let_go(home: Path, iteration: int, keep: int, permanent: Container[int]) ->
 
 
 def _thin(place: Path) -> None:
-    """Leaves the weights and the state of a checkpoint, and a manifest of them."""
+    """Deletes everything of a checkpoint but its weights, its state and a manifest of them."""
     try:
         complete, files = _read_manifest(place)
     except CheckpointError as error:
         warnings.warn(f"cannot be thinned, stays as it is: {error}", RuntimeWarning, stacklevel=4)
         return
     left = {name: files[name] for name in files if name in _LIGHT}
-    if complete:  # the manifest goes first, so that it never promises a file that is gone
-        replace_file(place / MANIFEST, _manifest_bytes(complete=False, files=left))
+    if complete:  # first the manifest, so that it never lists a file that is gone
+        write_whole(place / MANIFEST, _manifest_bytes(complete=False, files=left), durable=True)
     for file in place.iterdir():
         if file.name not in left and file.name != MANIFEST:
             file.unlink()
 
 
 def _discard(place: Path) -> None:
-    """Deletes a checkpoint; out of sight first, so that half of one is never seen."""
+    """Deletes a checkpoint; renames it first, so that nobody sees an incomplete one."""
     hidden = place.with_name(f"{DRAFT}discarded-{place.name}")
     place.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
 
 
 def _weights_of(place: Path) -> Weights:
-    """Verified weights of a checkpoint, whole or thinned."""
+    """Loads and verifies the weights of a checkpoint, complete or thinned."""
     _, files = _read_manifest(place)
     for name in (WEIGHTS, EMA):
         if name in files:
@@ -288,7 +288,7 @@ def _check_format(path: Path, content: Json) -> None:
 
 
 def _read_manifest(place: Path) -> tuple[bool, dict[str, Json]]:
-    """Whether the checkpoint in a directory is whole, and the fingerprints of its files."""
+    """Whether the checkpoint in a directory is complete, and the fingerprints of its files."""
     path = place / MANIFEST
     content = read_json(path)
     _check_format(path, content)
@@ -304,7 +304,7 @@ def _read_manifest(place: Path) -> tuple[bool, dict[str, Json]]:
 
 
 def _read_weights(path: Path) -> tuple[dict[str, Tensor], Json]:
-    """Weights, and what network and game they are for."""
+    """Reads weights and the description of their network and game."""
     tensors, metadata = read_tensors(path)
     with wrap_errors(path):
         if _METADATA not in metadata:

@@ -1,6 +1,7 @@
-"""Files of which there is always a whole one, and none that executes anything when it is read.
+"""Files that are always complete and never execute anything when they are read.
 
-JSON, safetensors, and npz without pickles. What cannot be read is a `CheckpointError` that names the file.
+JSON, text and npz without pickle (`muzero.runs.tensors` adds safetensors). A file is written under a temporary name
+and renamed, so that a reader finds the old content or the new one. A file that cannot be used raises `CheckpointError`.
 """
 
 from __future__ import annotations
@@ -17,16 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
-import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from safetensors import SafetensorError
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from muzero.config import require
 
-DRAFT = ".draft-"  # in the name of what is not whole yet
+DRAFT = ".draft-"  # in the name of a file or directory that is not complete yet
 
 _UNREADABLE = (
     OSError,
@@ -43,36 +41,68 @@ _UNREADABLE = (
 
 Json = dict[str, Any]
 Arrays = Mapping[str, NDArray[Any]]
-Tensors = Mapping[str, Tensor]
 
 
 class CheckpointError(ValueError):
-    """Something on disk cannot be used; the message names it and says why."""
+    """Error for a file or directory that cannot be used; the message names it and gives the reason."""
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """As it is written: one value a line."""
+    """JSON with one value per line, as all our files have it."""
     return json.dumps(value, indent=1)
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes a new file, to the disk."""
+    """Writes a new file and flushes it to the disk; refuses to overwrite."""
     with open(path, "xb") as file:
         file.write(data)
         os.fsync(file.fileno())
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Writes a file in place of another; there is always one or the other."""
-    draft = path.with_name(f"{path.name}{DRAFT}")
-    draft.unlink(missing_ok=True)
-    write(draft, data)
-    draft.rename(path)
-    sync(path.parent)
+def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> None:
+    """Creates or replaces a file atomically: a reader never sees half of it, even if several jobs write it at once.
+
+    Args:
+      path: file to write; its directory exists.
+      content: text (written as UTF-8) or bytes.
+      durable: flush file and directory to the disk before returning, so that the file survives a power failure.
+    """
+    with replacing(path) as draft, open(draft, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    if durable:
+        sync(path.parent)
+
+
+def save_whole(path: Path, **arrays: NDArray[Any]) -> None:
+    """Creates or replaces an npz file atomically."""
+    with replacing(path) as draft, open(draft, "wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yields a temporary path beside `path` to write to, and renames it to `path` at the end of the block.
+
+    The name contains host and process, so that jobs on different machines do not collide, and starts with a dot, so
+    that nobody takes it for a result. After an error the temporary file is removed and `path` is as before.
+    """
+    draft = path.with_name(f".{path.name}{DRAFT}{socket.gethostname()}-{os.getpid()}")
+    try:
+        yield draft
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def sync(directory: Path) -> None:
-    """Makes names in a directory durable."""
+    """Flushes the names in a directory to the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -80,14 +110,8 @@ def sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-def write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str] | None) -> None:
-    """A safetensors file, of tensors on any device, which may share memory."""
-    own = {k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()}
-    write(path, safetensors.torch.save(own, metadata))
-
-
 def write_arrays(path: Path, arrays: Arrays) -> None:
-    """An npz file that is the same for the same arrays: no compression, no clock, no pickle."""
+    """Writes a new npz file whose bytes depend only on the arrays: no compression, no time stamp, no pickle."""
     with open(path, "xb") as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, array in arrays.items():
@@ -98,15 +122,12 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
         os.fsync(file.fileno())
 
 
-def fingerprint(path: Path) -> Json:
-    """By which a file is known again."""
-    with open(path, "rb") as file:
-        return {"size": os.fstat(file.fileno()).st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+# ---- reading ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def wrap_errors(what: str | Path) -> Iterator[None]:
-    """Turns errors of reading something into `CheckpointError`s that name it."""
+    """Turns errors while reading a file into `CheckpointError`s that name it."""
     try:
         yield
     except CheckpointError:
@@ -119,8 +140,14 @@ def wrap_errors(what: str | Path) -> Iterator[None]:
         raise CheckpointError(f"{what}: {type(error).__name__}: {error}") from error
 
 
+def fingerprint(path: Path) -> Json:
+    """Size and SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return {"size": os.fstat(file.fileno()).st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
 def verify(path: Path, expected: Json) -> None:
-    """Raises unless a file has the fingerprint expected."""
+    """Raises `CheckpointError` unless a file has the expected fingerprint."""
     with wrap_errors(path):
         size = path.stat().st_size
         if size != expected["size"]:
@@ -130,45 +157,19 @@ def verify(path: Path, expected: Json) -> None:
 
 
 def read_json(path: Path) -> Json:
-    """A JSON object."""
+    """Reads a JSON object."""
     with wrap_errors(path):
         content = json.loads(path.read_bytes())
         if not isinstance(content, dict):
-            raise CheckpointError(f"{path}: is not a JSON object")
+            raise CheckpointError(f"{path}: expected a JSON object, got {type(content).__name__}")
         return content
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors, copied from the file, and the metadata."""
-    with wrap_errors(path), safe_open(path, "pt") as file:
-        return {name: file.get_tensor(name).clone() for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-
-
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an npz file, none of them pickled."""
+    """Reads the arrays of an npz file; pickled ones are refused."""
     arrays: dict[str, NDArray[Any]] = {}
     with wrap_errors(path), zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
                 arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
     return arrays
-
-
-def write_whole(path: Path, text: str) -> None:
-    """So that nobody ever reads half of it: jobs of an array may write the same file. Not flushed to the disk."""
-    draft = own_draft(path)
-    draft.write_text(text)
-    draft.replace(path)
-
-
-def save_whole(path: Path, **arrays: NDArray[Any]) -> None:
-    """The same for an npz file."""
-    draft = own_draft(path)
-    with open(draft, "wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
-    draft.replace(path)
-
-
-def own_draft(path: Path) -> Path:
-    """A name that no other job uses, on whatever machine, and that nobody takes for a result."""
-    return path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.draft")

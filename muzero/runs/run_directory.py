@@ -1,4 +1,12 @@
-"""Run directories: one process at a time, one configuration for good, and signals that ask a run to save and stop."""
+"""Run directories: their layout, one process at a time, one configuration for good, and signals that stop a run.
+
+run/
+  config.yaml    resolved configuration
+  config_hash    name of the configuration
+  lock           held by the process that works in the directory
+  metrics.jsonl  timings.jsonl    see `muzero.runs.metrics`
+  checkpoints/000120/             see `muzero.runs.checkpoint`
+"""
 
 from __future__ import annotations
 
@@ -7,6 +15,8 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import warnings
@@ -17,15 +27,15 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from muzero.runs.checkpoint import CONFIG, remove_leftovers
-from muzero.runs.files import DRAFT, CheckpointError, Json, json_text, replace_file, wrap_errors
+from muzero.runs.files import DRAFT, CheckpointError, Json, json_text, wrap_errors, write_whole
 
-EXIT_REQUEUE = 75  # what a run that was asked to stop returns: it has saved, start it again
-HASH, LOCK = "config_hash", "lock"
+EXIT_REQUEUE = 75  # exit code of a run that was asked to stop: it has saved, start it again to continue
+CONFIG, HASH, LOCK, CHECKPOINTS = "config.yaml", "config_hash", "lock", "checkpoints"
+STATE = "state.json"  # in every checkpoint: the iteration, and everything that is neither tensor nor array
 
 
 class RunLocked(RuntimeError):
-    """Another process works in the run directory."""
+    """Error: another process works in the run directory."""
 
 
 class RunDirectory:
@@ -33,8 +43,8 @@ class RunDirectory:
 
     Attributes:
       path: of the directory.
-      config: as it is now stored there.
-      resumed: whether the directory had been a run's before.
+      config: the configuration stored there.
+      resumed: whether the directory already held a run.
     """
 
     def __init__(self, path: Path, config: Json, resumed: bool, lock: int) -> None:
@@ -42,12 +52,12 @@ class RunDirectory:
         self._lock: int | None = lock
 
     def forget(self) -> None:
-        """Makes this nobody's directory again: the run has not come to anything, and may yet be another."""
+        """Removes the configuration, so that another run may use the directory: this one has produced nothing."""
         for name in (CONFIG, HASH):
             (self.path / name).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Lets others in."""
+        """Releases the lock."""
         if self._lock is not None:
             _unlock(self._lock)
             self._lock = None
@@ -60,11 +70,11 @@ class RunDirectory:
 
 
 def open_run(run_dir: str | Path, config: Mapping[str, Any], changeable: Collection[str] = ()) -> RunDirectory:
-    """Makes a run directory, or takes up one whose configuration is the same.
+    """Creates a run directory, or resumes one that has the same configuration.
 
     Args:
-      run_dir: does not exist, is empty, or is a run's.
-      config: resolved, of JSON's types.
+      run_dir: path that does not exist, is empty, or is a run directory.
+      config: resolved configuration, of JSON's types.
       changeable: dotted prefixes of keys that a resumed run may change ("logging", "train.iterations").
 
     Raises:
@@ -74,8 +84,7 @@ def open_run(run_dir: str | Path, config: Mapping[str, Any], changeable: Collect
     path = Path(run_dir)
     if path.exists() and not path.is_dir():
         raise CheckpointError(f"{path}: is not a directory")
-    own = {LOCK, HASH, f"{HASH}{DRAFT}", f"{CONFIG}{DRAFT}"}  # of a run that was killed at birth
-    if path.exists() and not (path / CONFIG).exists() and any(entry.name not in own for entry in path.iterdir()):
+    if path.exists() and not (path / CONFIG).exists() and not all(map(_is_left_by_new_run, path.iterdir())):
         raise CheckpointError(f"{path}: is not empty, and not a run directory (it has no {CONFIG})")
     path.mkdir(parents=True, exist_ok=True)
     lock = _lock(path)
@@ -93,8 +102,8 @@ def open_run(run_dir: str | Path, config: Mapping[str, Any], changeable: Collect
                     "\n  ".join([f"{path}: holds a run with another configuration (stored != yours)", *different])
                 )
         else:
-            replace_file(path / HASH, f"{config_hash(plain, changeable)}\n".encode())
-        replace_file(path / CONFIG, OmegaConf.to_yaml(OmegaConf.create(plain)).encode())
+            write_whole(path / HASH, f"{config_hash(plain, changeable)}\n", durable=True)
+        write_whole(path / CONFIG, OmegaConf.to_yaml(OmegaConf.create(plain)), durable=True)
         remove_leftovers(path)
     except BaseException:
         _unlock(lock)
@@ -102,14 +111,35 @@ def open_run(run_dir: str | Path, config: Mapping[str, Any], changeable: Collect
     return RunDirectory(path, plain, resumed, lock)
 
 
+def checkpoints(run_dir: str | Path) -> list[Path]:
+    """Directories of the run's checkpoints, thinned ones too, oldest first."""
+    home = Path(run_dir) / CHECKPOINTS
+    places = home.iterdir() if home.is_dir() else iter(())
+    return sorted((p for p in places if re.fullmatch(r"\d{6,}", p.name)), key=lambda place: int(place.name))
+
+
+def remove_leftovers(run_dir: str | Path) -> None:
+    """Removes incomplete files and checkpoints of a process that was killed; only for the holder of the run's lock."""
+    for name in (CONFIG, HASH):
+        for draft in Path(run_dir).glob(f".{name}{DRAFT}*"):
+            draft.unlink(missing_ok=True)
+    for draft in (Path(run_dir) / CHECKPOINTS).glob(f"{DRAFT}*"):
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _is_left_by_new_run(entry: Path) -> bool:
+    """Whether a run that was killed before it had stored its configuration may have left this."""
+    return entry.name in (LOCK, HASH) or entry.name.startswith((f".{HASH}{DRAFT}", f".{CONFIG}{DRAFT}"))
+
+
 def config_hash(config: Mapping[str, Any], changeable: Collection[str] = ()) -> str:
-    """10 hexadecimal digits that name a configuration, whatever the order of its keys; changeable keys do not count."""
+    """Name of a configuration: 10 hexadecimal digits that depend neither on key order nor on changeable keys."""
     leaves = {k: v for k, v in _leaves(config).items() if not _matches(k, changeable)}
     return hashlib.sha256(json.dumps(leaves, sort_keys=True).encode()).hexdigest()[:10]
 
 
 def _config_differences(stored: Mapping[Any, Any], yours: Json, changeable: Collection[str]) -> list[str]:
-    """A line per key whose values differ."""
+    """One line per key whose values differ."""
     a = {key: json.dumps(value) for key, value in _leaves(stored).items()}
     b = {key: json.dumps(value) for key, value in _leaves(yours).items()}
     keys = [key for key in {**a, **b} if a.get(key) != b.get(key) and not _matches(key, changeable)]
@@ -117,7 +147,7 @@ def _config_differences(stored: Mapping[Any, Any], yours: Json, changeable: Coll
 
 
 def _leaves(config: Mapping[Any, Any], prefix: str = "") -> Json:
-    """{"a": {"b": 1}} -> {"a.b": 1}."""
+    """Flat copy of a nested configuration: {"a": {"b": 1}} -> {"a.b": 1}."""
     found: Json = {}
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
@@ -131,11 +161,13 @@ def _matches(key: str, prefixes: Collection[str]) -> bool:
     return any(key == prefix or key.startswith(f"{prefix}.") for prefix in prefixes)
 
 
-_held: set[int] = set()  # descriptors of locks
+# ---- locks and signals -----------------------------------------------------------------------------------------------
+
+_held: set[int] = set()  # file descriptors of the locks of this process
 
 
 def _close_inherited_locks() -> None:
-    """In a forked child, which would otherwise hold the lock for as long as it lives."""
+    """Closes locks in a forked child, which would otherwise hold them for as long as it lives."""
     for lock in _held:
         os.close(lock)
     _held.clear()
@@ -145,7 +177,10 @@ os.register_at_fork(after_in_child=_close_inherited_locks)
 
 
 def try_lock(file: int, path: Path) -> bool:
-    """Locks an open file; False if somebody else has. Where the file system has no locks, warns and goes on without."""
+    """Locks an open file; False if another process holds the lock.
+
+    Warns and returns True if the file system has no locks.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -153,13 +188,13 @@ def try_lock(file: int, path: Path) -> bool:
     except OSError as error:
         if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
             raise
-        text = f"{path}: this file system has no locks ({error.strerror}): take care that nobody else works there"
+        text = f"{path}: this file system has no locks ({error.strerror}): make sure that no other process works there"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
     return True
 
 
 def _lock(path: Path) -> int:
-    """Takes the directory's lock, which ends with `_unlock` or with this process."""
+    """Takes the lock of a run directory, which is held until `_unlock` or the end of this process."""
     lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     if not try_lock(lock, path):
         holder = os.read(lock, 1000).decode(errors="replace").strip() or "another process"
@@ -172,18 +207,20 @@ def _lock(path: Path) -> int:
 
 
 def _unlock(lock: int) -> None:
-    if lock in _held:  # else this is a forked child, and the lock its parent's
+    if lock in _held:  # else this is a forked child, and the lock belongs to its parent
         _held.remove(lock)
         os.ftruncate(lock, 0)
         os.close(lock)
 
 
 class Interruption:
-    """While active, SIGTERM, SIGUSR1, SIGINT and, unless it is ignored (nohup), SIGHUP ask the main loop to stop
-    instead of stopping it; the second SIGINT raises KeyboardInterrupt.
+    """Context in which signals ask the main loop to stop instead of ending the process.
+
+    Handles SIGTERM, SIGUSR1, SIGINT and, unless it is ignored (nohup), SIGHUP; a second SIGINT raises
+    KeyboardInterrupt.
 
     Attributes:
-      signal: the last one received.
+      signal: the last one received, or None.
     """
 
     def __init__(self) -> None:
@@ -193,7 +230,7 @@ class Interruption:
 
     @property
     def requested(self) -> bool:
-        """Whether to save and stop."""
+        """Whether the main loop should save and stop."""
         return self.signal is not None
 
     def __enter__(self) -> Interruption:

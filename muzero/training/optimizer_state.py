@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from muzero.config import require
-from muzero.runs.files import CheckpointError, Json, Tensors, wrap_errors
+from muzero.runs.files import CheckpointError, Json, wrap_errors
+from muzero.runs.tensors import Tensors
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, network: nn.Module) -> tuple[dict[str, Tensor], Json]:

@@ -17,10 +17,13 @@ from muzero.data.augmentation import SlotPermutation
 from muzero.matches.bot_evaluation import evaluate_bots
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
-from muzero.runs import checkpoint, metrics
+from muzero.runs import checkpoint
+from muzero.runs.display import Display
 from muzero.runs.memory import give_back_memory
+from muzero.runs.metrics import Metrics
 from muzero.runs.processes import pick_device
 from muzero.runs.run_directory import EXIT_REQUEUE, Interruption, RunDirectory
+from muzero.runs.sinks import Wandb
 from muzero.selfplay.opponents import OpponentMix
 from muzero.selfplay.runtime import make_runtime
 from muzero.selfplay.worker import PlayRequest, PlayResult
@@ -64,7 +67,7 @@ class Trainer:
             self.state.load(found)
             self.runtime.load(found.arrays["selfplay"], self.state.games)
         self.finished = self._is_finished()
-        self.metrics = metrics.Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)
+        self.metrics = Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)
         self._reanalyser = Reanalyser(self.state, self.device)
         self._evaluated: Searcher | None = None
 
@@ -73,7 +76,7 @@ class Trainer:
     def train(self) -> int:
         """Make all iterations that are left; returns the exit code."""
         config, train, state = self.config, self.config.train, self.state
-        wandb = metrics.Wandb(
+        wandb = Wandb(
             self.run.path,
             config.logging.wandb,
             project=config.logging.project,
@@ -82,7 +85,7 @@ class Trainer:
         )
         shown = config.logging.display
         console = Console(quiet=shown == "none", force_terminal=None if shown == "auto" else False)
-        display = metrics.Display(
+        display = Display(
             train.iterations,
             start=state.iteration,
             seconds=train.minutes * 60 - state.elapsed if train.minutes else None,

@@ -1,4 +1,4 @@
-"""Checkpoints survive kills and damage, load nothing they should not, and give back every bit."""
+"""Checkpoints: complete after kills and damage, never executed, and bit-exact when loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from muzero.runs import checkpoint
 from muzero.runs.checkpoint import checkpoints, load_latest, load_weights, save
 from muzero.runs.files import CheckpointError, fingerprint
-from muzero.runs.run_directory import open_run
+from muzero.runs.run_directory import open_run, remove_leftovers
 
 AGENT = {"game": "some game", "players": 3, "variant": "belief", "model": {"width": 64, "value_min": -2.0}}
 
@@ -74,7 +74,7 @@ def assert_same(found: checkpoint.Checkpoint, expected: dict[str, Any]) -> None:
 
 
 def sign(place: Path) -> None:
-    """Makes the manifest fit whatever the files now contain."""
+    """Rewrites the manifest for the present content of the files."""
     manifest = json.loads((place / checkpoint.MANIFEST).read_text())
     manifest["files"] = {name: fingerprint(place / name) for name in manifest["files"]}
     (place / checkpoint.MANIFEST).write_text(json.dumps(manifest))
@@ -91,7 +91,7 @@ FILES = [
 ]
 
 
-def test_round_trip(tmp_path: Path) -> None:
+def test_everything_saved_is_loaded_bit_by_bit(tmp_path: Path) -> None:
     place = save(tmp_path, 7, **content())
     assert place == tmp_path / "checkpoints" / "000007"
     assert sorted(file.name for file in place.iterdir()) == sorted(FILES)
@@ -116,7 +116,7 @@ def test_tied_and_trainable_tensors_can_be_saved(tmp_path: Path) -> None:
     assert same_tensor(found.tensors["weights"]["b"], shared.data)
 
 
-def test_there_may_be_no_checkpoint(tmp_path: Path) -> None:
+def test_without_checkpoints_there_is_nothing_to_load(tmp_path: Path) -> None:
     assert load_latest(tmp_path) is None
     assert load_latest(tmp_path / "nowhere") is None
 
@@ -133,7 +133,7 @@ def test_there_may_be_no_checkpoint(tmp_path: Path) -> None:
         ({"state": {"x": {1, 2}}}, "set is not JSON serializable"),
     ],
 )
-def test_what_cannot_be_saved_leaves_nothing(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_a_refused_save_leaves_nothing_behind(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     save(tmp_path, 1, **content())
     with pytest.raises((ValueError, TypeError), match=message):
         save(tmp_path, 2, **content() | change)
@@ -141,7 +141,7 @@ def test_what_cannot_be_saved_leaves_nothing(tmp_path: Path, change: dict[str, A
     assert load_latest(tmp_path) is not None
 
 
-# Retention.
+# ---- retention ----
 
 
 def test_old_checkpoints_are_thinned_or_deleted(tmp_path: Path) -> None:
@@ -161,8 +161,10 @@ def test_old_checkpoints_are_thinned_or_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("keyboard")
-def test_thinning_may_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the new manifest and the deletion the weights are still good, and the next save finishes the job."""
+def test_interrupted_thinning_keeps_weights_and_is_finished_by_the_next_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the new manifest and the deletion of files, the weights can be loaded."""
     save(tmp_path, 0, **content())
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", lambda path, missing_ok=False: None if missing_ok else signal.raise_signal(2))
@@ -176,7 +178,7 @@ def test_thinning_may_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     load_weights(first)
 
 
-def test_a_thinned_checkpoint_is_no_reason_to_start_again(tmp_path: Path) -> None:
+def test_a_run_with_only_thinned_checkpoints_is_refused_instead_of_restarted(tmp_path: Path) -> None:
     for iteration in range(2):
         save(tmp_path, iteration, **content(), keep=1, permanent=[0])
     checkpoint._discard(checkpoints(tmp_path)[1])
@@ -184,7 +186,7 @@ def test_a_thinned_checkpoint_is_no_reason_to_start_again(tmp_path: Path) -> Non
         load_latest(tmp_path)
 
 
-def test_saving_again_replaces_the_abandoned_future(tmp_path: Path) -> None:
+def test_saving_an_earlier_iteration_deletes_later_checkpoints(tmp_path: Path) -> None:
     for iteration in (10, 20, 30):
         save(tmp_path, iteration, **content(iteration), keep=3)
     save(tmp_path, 20, **content(99), keep=3)
@@ -194,7 +196,7 @@ def test_saving_again_replaces_the_abandoned_future(tmp_path: Path) -> None:
     assert found.state["seed"] == 99
 
 
-# Damage.
+# ---- damage ----
 
 
 def damage(path: Path, how: str) -> None:
@@ -219,7 +221,7 @@ def damage(path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("how", ["missing", "empty", "truncated", "longer", "flipped", "directory", "other"])
-def test_damage_falls_back(tmp_path: Path, name: str, how: str) -> None:
+def test_a_damaged_checkpoint_is_skipped_with_a_warning(tmp_path: Path, name: str, how: str) -> None:
     save(tmp_path, 1, **content(1))
     damage(save(tmp_path, 2, **content(2)) / name, how)
     with pytest.warns(RuntimeWarning, match=rf"000002/{name}: .*000001 instead"):
@@ -229,8 +231,7 @@ def test_damage_falls_back(tmp_path: Path, name: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_signed_nonsense_falls_back_too(tmp_path: Path, name: str) -> None:
-    """Even if the manifest vouches for it."""
+def test_nonsense_that_the_manifest_lists_is_skipped_with_a_warning(tmp_path: Path, name: str) -> None:
     for nonsense in (b"", b"[]", b"{}", b"nonsense", b"\xff" * 100, b"PK\x03\x04" + b"\0" * 50):
         run = tmp_path / nonsense.hex()[:12]
         save(run, 1, **content(1))
@@ -245,7 +246,7 @@ def test_signed_nonsense_falls_back_too(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("files", [[], {}, {"state.json": 1}, {"state.json": {}, "weights.safetensors": {}}, 5, None])
-def test_a_manifest_of_the_wrong_form_falls_back(tmp_path: Path, files: Any) -> None:
+def test_a_malformed_manifest_is_skipped_with_a_warning(tmp_path: Path, files: Any) -> None:
     save(tmp_path, 1, **content(1))
     manifest = {"format": 1, "complete": True, "files": files}
     (save(tmp_path, 2, **content(2)) / "manifest.json").write_text(json.dumps(manifest))
@@ -261,7 +262,7 @@ def test_the_checkpoint_of_another_iteration_is_refused(tmp_path: Path) -> None:
         load_latest(tmp_path)
 
 
-def test_if_all_are_damaged_all_are_named(tmp_path: Path) -> None:
+def test_if_all_checkpoints_are_damaged_the_error_names_each(tmp_path: Path) -> None:
     damage(save(tmp_path, 1, **content()) / "replay.npz", "truncated")
     damage(save(tmp_path, 2, **content()) / "state.json", "flipped")
     with pytest.raises(CheckpointError, match=r"(?s)000002/state.json: .*000001/replay.npz: .*bytes, expected"):
@@ -269,7 +270,7 @@ def test_if_all_are_damaged_all_are_named(tmp_path: Path) -> None:
 
 
 class Malice:
-    """Its pickle makes a directory when loaded."""
+    """An object whose pickle makes a directory when it is loaded."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -303,14 +304,14 @@ def test_a_pickle_is_never_executed(tmp_path: Path, name: str, form: str) -> Non
     with pytest.raises(CheckpointError, match=name):
         load_weights(place / name)
     assert not pwned.exists()
-    with open(place / name, "rb") as file:  # the trap works, for who steps into it
+    with open(place / name, "rb") as file:  # the pickle does harm if it is loaded
         if form == "pickle":
             pickle.load(file)
             assert pwned.exists()
 
 
-def test_killed_while_saving(tmp_path: Path) -> None:
-    """However a process dies, the newest checkpoint that it had announced, or a later one, can be loaded."""
+def test_after_a_kill_while_saving_the_last_announced_checkpoint_loads(tmp_path: Path) -> None:
+    """After SIGKILL at a random moment, the newest checkpoint that was announced, or a later one, can be loaded."""
     rng = random.Random(0)
     drafts = 0
     for _ in range(20):
@@ -329,7 +330,7 @@ def test_killed_while_saving(tmp_path: Path) -> None:
             finally:
                 os._exit(1)
         os.close(writer)
-        announced = os.read(reader, 7)  # at least one
+        announced = os.read(reader, 7)  # wait for at least one
         time.sleep(rng.random() * 0.05)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -346,13 +347,13 @@ def test_killed_while_saving(tmp_path: Path) -> None:
         assert (found.arrays["replay"]["obs/tokens"] == expected).all()
         for place in checkpoints(tmp_path):
             load_weights(place)
-    assert drafts > 0, "no kill has hit a save; the test has tested nothing"
-    checkpoint.remove_leftovers(tmp_path)
+    assert drafts > 0, "no kill has hit a save, so nothing was tested"
+    remove_leftovers(tmp_path)
     assert not any(place.name.startswith(".") for place in (tmp_path / "checkpoints").iterdir())
 
 
-def test_dead_at_any_file_operation(tmp_path: Path) -> None:
-    """A save that thins one checkpoint and deletes another, cut short before its first, second, ... operation."""
+def test_after_death_at_any_file_operation_a_complete_checkpoint_loads(tmp_path: Path) -> None:
+    """A save that thins one checkpoint and deletes another ends before its first, second, ... file operation."""
     operations = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate"}
     small = content(size=1)
     for step in range(1000):
@@ -382,7 +383,7 @@ def test_dead_at_any_file_operation(tmp_path: Path) -> None:
                 load_weights(place)
                 if checkpoint._read_manifest(place)[0]:
                     checkpoint.load(place)
-        save(run, 3, **small, keep=1, permanent=[0])  # tidies up
+        save(run, 3, **small, keep=1, permanent=[0])  # removes leftovers
         assert sorted(place.name for place in (run / "checkpoints").iterdir()) == ["000000", "000003"], step
         assert len(list(checkpoints(run)[0].iterdir())) == 4
         if os.waitstatus_to_exitcode(status) == 0:
@@ -390,10 +391,10 @@ def test_dead_at_any_file_operation(tmp_path: Path) -> None:
     assert 30 < step < 999
 
 
-# Weights.
+# ---- weights ----
 
 
-def test_weights_from_run_checkpoint_and_file(tmp_path: Path) -> None:
+def test_weights_load_from_a_run_a_checkpoint_or_a_file(tmp_path: Path) -> None:
     open_run(tmp_path, {"seed": 1}).close()
     given = content()
     place = save(tmp_path, 5, **given)
@@ -407,7 +408,7 @@ def test_weights_from_run_checkpoint_and_file(tmp_path: Path) -> None:
     assert same_tensor(load_weights(place / "ema.safetensors").weights["a.count"], given["tensors"]["ema"]["a.count"])
 
 
-def test_weights_fall_back(tmp_path: Path) -> None:
+def test_damaged_weights_are_skipped_with_a_warning(tmp_path: Path) -> None:
     save(tmp_path, 1, **content(1))
     damage(save(tmp_path, 2, **content(2)) / "ema.safetensors", "flipped")
     with pytest.warns(RuntimeWarning, match=r"000002/ema.safetensors: .*SHA-256"):
@@ -417,7 +418,7 @@ def test_weights_fall_back(tmp_path: Path) -> None:
         load_weights(tmp_path)
 
 
-def test_errors_of_load_weights(tmp_path: Path) -> None:
+def test_load_weights_says_what_is_wrong(tmp_path: Path) -> None:
     open_run(tmp_path / "run", {"seed": 1}).close()
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("hello, this is not a safetensors file")

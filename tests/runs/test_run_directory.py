@@ -29,7 +29,7 @@ def test_open_run_creates_and_resumes(tmp_path: Path) -> None:
         assert not list((run_dir / "checkpoints").iterdir())
 
 
-def test_odd_values_survive_the_yaml(tmp_path: Path) -> None:
+def test_unusual_values_are_stored_and_read_back_unchanged(tmp_path: Path) -> None:
     odd = {"a": "1e5", "b": 1e-5, "c": None, "d": [1, 2.0, True], "e": "on", "f": "null", "g": 1.0, "h": "1:30"}
     odd |= {"i": {}, "j": "", "k": "a: b # c", "l": "~", "m": "0x10", "n": "1_000", "o": (1, 2), "p": 1e300, "q": "ä\n"}
     open_run(tmp_path, odd).close()
@@ -37,7 +37,7 @@ def test_odd_values_survive_the_yaml(tmp_path: Path) -> None:
         assert run.resumed
 
 
-def test_differences_are_shown(tmp_path: Path) -> None:
+def test_another_configuration_is_refused_with_all_differences(tmp_path: Path) -> None:
     open_run(tmp_path, CONFIG).close()
     other = copy.deepcopy(CONFIG)
     other["train"] = {"lr": 0.002, "batch": 8, "iterations": 100}
@@ -53,11 +53,11 @@ def test_differences_are_shown(tmp_path: Path) -> None:
         "train.batch: (absent) != 8",
         "train.lr: 0.001 != 0.002",
     ]
-    with open_run(tmp_path, CONFIG) as run:  # the refusal has changed nothing, and holds nothing
+    with open_run(tmp_path, CONFIG) as run:  # the refusal has changed nothing and holds no lock
         assert run.config == CONFIG
 
 
-def test_changeable_keys_are_changed(tmp_path: Path) -> None:
+def test_a_resumed_run_may_change_changeable_keys(tmp_path: Path) -> None:
     changeable = ["logging", "train.iterations"]
     open_run(tmp_path, CONFIG, changeable).close()
     name = (tmp_path / "config_hash").read_text()
@@ -70,10 +70,10 @@ def test_changeable_keys_are_changed(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"train.iterations: 200 != 100"):
         open_run(tmp_path, CONFIG)
     with pytest.raises(CheckpointError, match=r"train.iterations: 200 != 100"):
-        open_run(tmp_path, CONFIG, ["train.iter", "logging"])  # prefixes are of whole names
+        open_run(tmp_path, CONFIG, ["train.iter", "logging"])  # a prefix ends at a dot
 
 
-def test_config_hash() -> None:
+def test_the_hash_ignores_key_order_and_changeable_keys() -> None:
     digits = config_hash(CONFIG)
     assert len(digits) == 10
     int(digits, 16)
@@ -86,7 +86,7 @@ def test_config_hash() -> None:
     assert config_hash(longer, ["train.iterations"]) == config_hash(CONFIG, ["train.iterations"])
 
 
-def test_other_directories_are_refused(tmp_path: Path) -> None:
+def test_directories_that_are_no_runs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(CheckpointError, match="not empty, and not a run directory"):
         open_run(tmp_path, CONFIG)
@@ -97,15 +97,16 @@ def test_other_directories_are_refused(tmp_path: Path) -> None:
     open_run(tmp_path / "empty", CONFIG).close()
 
 
-def test_a_run_killed_at_birth_can_be_taken_up(tmp_path: Path) -> None:
+def test_a_run_killed_before_it_stored_its_configuration_can_start_again(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("process 1 on mars\n")
-    (tmp_path / "config.yaml.draft-").write_text("see")
+    (tmp_path / ".config.yaml.draft-host-1").write_text("see")
     (tmp_path / "config_hash").write_text("0123456789\n")
     with open_run(tmp_path, CONFIG) as run:
         assert not run.resumed
+    assert not list(tmp_path.glob(".*")), "leftovers are removed"
 
 
-def test_two_processes_cannot_share_a_run(tmp_path: Path) -> None:
+def test_a_second_process_cannot_open_a_run(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -138,7 +139,7 @@ def test_a_forked_child_does_not_inherit_the_lock(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
         try:
-            run.close()  # must not let others in while the parent works
+            run.close()  # must not release the parent's lock
             os.write(writer, b"x")
             time.sleep(60)
         finally:
@@ -170,7 +171,7 @@ def test_a_pickle_in_the_configuration_is_never_executed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
-def test_signals_ask(number: signal.Signals) -> None:
+def test_a_signal_requests_a_stop_and_the_old_handler_returns(number: signal.Signals) -> None:
     before = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)]
     with Interruption() as interruption:
         assert not interruption.requested
@@ -184,7 +185,7 @@ def test_signals_ask(number: signal.Signals) -> None:
 
 
 @pytest.mark.usefixtures("keyboard")
-def test_the_second_interrupt_insists() -> None:
+def test_the_second_interrupt_raises() -> None:
     with Interruption() as interruption:
         signal.raise_signal(signal.SIGINT)
         assert interruption.requested

@@ -37,7 +37,7 @@ CLOCK = ("seconds", "seconds_per_game", "minutes")
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[Slurm]:
     home = Path(tempfile.mkdtemp(prefix="slurm-"))
-    home.chmod(0o755)  # munge wants its socket within everybody's reach; pytest's directories are not
+    home.chmod(0o755)  # everybody must be able to reach munge's socket, unlike pytest's directories
     cluster = Slurm(home)
     yield cluster
     cluster.stop()
@@ -46,7 +46,7 @@ def slurm() -> Iterator[Slurm]:
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nobody interrupted."""
+    """An uninterrupted run."""
     return Run(tmp_path_factory.mktemp("reference"), settings=LONG).done().path
 
 
@@ -55,38 +55,36 @@ def iterations(run: Path) -> int:
     return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
-def a_job(slurm: Slurm, run: Path, *options: str) -> str:
-    """A training job that has done an iteration or two, and has more to do."""
+def start_job(slurm: Slurm, run: Path, *options: str) -> str:
+    """Starts a training job and waits until it has done two of its iterations."""
     number = slurm.submit(*options, "train.sbatch", *LONG, f"run_dir={run}")
     wait_until(lambda: iterations(run) >= 2, lambda: slurm.log(number))
     assert iterations(run) < 12
     return number
 
 
-# ---- tasks that are stopped --------------------------------------------------------------------------------------
+# ---- jobs that are stopped ---------------------------------------------------------------------------------------
 
 
 def test_a_preempted_job_saves_and_resumes(slurm: Slurm, reference: Path, tmp_path: Path) -> None:
-    """By a job of a partition with precedence that needs every node."""
+    """The preempting job is in a partition with a higher priority and needs every node."""
     run = tmp_path / "run"
-    number = a_job(slurm, run)
+    number = start_job(slurm, run)
     words = ("--parsable", "--partition=high", "--nodes=3", "--exclusive", "--output=/dev/null", "--wrap=sleep 1")
     urgent = slurm.command("sbatch", *words)
     slurm.wait_for(urgent, "COMPLETED")
     shown = slurm.wait_for(number, "COMPLETED")
     assert shown["Restarts"] == "1"
-    assert re.search("SIG(TERM|USR1): saved", slurm.log(number))  # from SLURM, or passed on by the batch file
+    assert re.search("SIG(TERM|USR1): saved", slurm.log(number))  # sent by SLURM, or passed on by the batch file
     assert "back to the queue" in slurm.log(number)
     assert "resuming belief" in slurm.log(number)
     assert same(result(reference), result(run))
 
 
-def test_asked_to_stop_before_the_time_limit_a_job_saves_and_resumes(
-    slurm: Slurm, reference: Path, tmp_path: Path
-) -> None:
-    """The signal of --signal=B:USR1@..., which goes to the batch shell."""
+def test_a_job_signalled_before_its_time_limit_saves_and_resumes(slurm: Slurm, reference: Path, tmp_path: Path) -> None:
+    """The signal of --signal=B:USR1@... is sent to the batch shell."""
     run = tmp_path / "run"
-    number = a_job(slurm, run)
+    number = start_job(slurm, run)
     slurm.command("scancel", "--batch", "--signal=USR1", number)
     shown = slurm.wait_for(number, "COMPLETED")
     assert shown["Restarts"] == "1"
@@ -94,9 +92,9 @@ def test_asked_to_stop_before_the_time_limit_a_job_saves_and_resumes(
     assert same(result(reference), result(run))
 
 
-def test_a_job_killed_at_random_moments_ends_the_same(slurm: Slurm, reference: Path, tmp_path: Path) -> None:
+def test_a_job_killed_at_random_moments_ends_with_the_same_bytes(slurm: Slurm, reference: Path, tmp_path: Path) -> None:
     run, rng = tmp_path / "run", random.Random(0)
-    number = a_job(slurm, run)
+    number = start_job(slurm, run)
     for kill in (1, 2):
         time.sleep(rng.uniform(0, 1))
         nodes = ("node1", "node2", "node3")
@@ -114,9 +112,9 @@ def test_a_job_killed_at_random_moments_ends_the_same(slurm: Slurm, reference: P
 
 
 def test_a_cancelled_job_stays_cancelled(slurm: Slurm, tmp_path: Path) -> None:
-    """Though what it was running saves, and says that it could go on."""
+    """The trainer saves and returns the exit code for requeueing, which must be ignored."""
     run = tmp_path / "run"
-    number = a_job(slurm, run)
+    number = start_job(slurm, run)
     slurm.command("scancel", number)
     slurm.wait_for(number, "CANCELLED", "COMPLETING")
     wait_until(lambda: slurm.show(number)["JobState"] == "CANCELLED", lambda: slurm.log(number))
@@ -134,7 +132,7 @@ def study(slurm: Slurm, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def table(home: Path, path: Path) -> Any:
-    """A result in a study's directory, without the clock and the directory's name."""
+    """JSON of a result in the directory of a study, without times and the name of the directory."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -144,8 +142,8 @@ def table(home: Path, path: Path) -> Any:
     return plain(json.loads((home / path).read_text().replace(str(home), "STUDY")))
 
 
-def test_the_smoke_study_is_the_same_on_slurm_and_here(slurm: Slurm, tmp_path: Path) -> None:
-    """Two variants, two seeds, two checkpoints: unattended, and again with nothing left to do."""
+def test_the_smoke_study_gives_the_same_tables_on_slurm_and_locally(slurm: Slurm, tmp_path: Path) -> None:
+    """Two variants, two seeds, two checkpoints; submitted again, there is nothing left to do."""
     here, there = tmp_path / "here", tmp_path / "there"
     words = ("preset=smoke", "workers=1")
     submitted = study(slurm, "submit=slurm", f"dir={there}", *words)
@@ -178,7 +176,7 @@ def test_the_smoke_study_is_the_same_on_slurm_and_here(slurm: Slurm, tmp_path: P
 
 
 def test_training_survives_the_loss_of_a_node(slurm: Slurm, tmp_path: Path) -> None:
-    """Its actors start again on the node that is left. Last: the node stays lost."""
+    """The actors of the node start again on the other one. This test is the last one, because the node stays lost."""
     run = tmp_path / "run"
     words = [word for word in LONG if not word.startswith("train.iterations")]
     options = ("--nodes=2", "--nodelist=node1,node2", "ray_cluster.sbatch", *words, "train.iterations=20")

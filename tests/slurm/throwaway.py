@@ -1,4 +1,4 @@
-"""A SLURM for tests; throwaway.sh beside this file starts and stops it."""
+"""A temporary SLURM cluster for tests; throwaway.sh starts and stops it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPT = Path(__file__).with_suffix(".sh")
-WAIT = 400.0  # seconds that anything may take
+WAIT = 400.0  # seconds that any single step may take
 
 
 def reason_to_skip() -> str:
-    """Why there can be no SLURM here; empty if there can."""
+    """Reason why SLURM cannot be installed here; empty if it can."""
     if not shutil.which("apt-get"):
         return "installs SLURM from Debian's packages, and this is not Debian (no apt-get)"
     if os.geteuid() != 0:
@@ -31,8 +31,8 @@ class Slurm:
     """A cluster of a few nodes, all on this machine.
 
     Attributes:
-      home: its directory, where tests put their runs too.
-      environment: of its commands.
+      home: directory of the cluster, also used for the runs of tests.
+      environment: environment variables of its commands.
     """
 
     def __init__(self, home: Path) -> None:
@@ -45,11 +45,11 @@ class Slurm:
         self.environment = {**plain, **settings, "LOGS": str(home / "logs"), "OMP_NUM_THREADS": "1", name: value}
 
     def stop(self) -> None:
-        """Ends its jobs and its daemons."""
+        """Ends all jobs and daemons of the cluster."""
         subprocess.run([SCRIPT, "stop", self.home], check=True)
 
     def command(self, *words: object, **settings: str) -> str:
-        """What a command of SLURM's prints."""
+        """Output of a SLURM command."""
         done = subprocess.run(
             [str(word) for word in words],
             env={**self.environment, **settings},
@@ -62,20 +62,20 @@ class Slurm:
         return done.stdout.strip()
 
     def submit(self, *words: str, **settings: str) -> str:
-        """A job's number."""
+        """Submits a job; returns its number."""
         return self.command(ROOT / "slurm" / "submit.sh", *words, **settings)
 
     def show(self, number: str) -> dict[str, str]:
-        """What is known of a job."""
+        """Properties of a job, as scontrol shows them."""
         text = self.command("scontrol", "show", "job", "--oneliner", number)
         return dict(re.findall(r"(\w+)=(\S+)", text))
 
     def log(self, number: str) -> str:
-        """What a job has printed."""
+        """Output of a job."""
         return "".join(path.read_text() for path in (self.home / "logs").glob(f"*-{number}.log"))
 
     def wait_for(self, number: str, *states: str) -> dict[str, str]:
-        """Waits until a job is in one of these states, and says what is known of it."""
+        """Waits until a job is in one of these states; returns its properties."""
         shown: dict[str, str] = {}
 
         def reached() -> bool:
@@ -88,14 +88,14 @@ class Slurm:
         return shown
 
     def processes(self, node: str, *words: str, program: str = "") -> list[int]:
-        """Of jobs on a node, those that have all these words in their command line, and run a program of this name."""
+        """Processes of jobs on a node whose command line has all these words and whose program has this name."""
         found = []
         for place in Path("/proc").iterdir():
             if place.name.isdigit() and int(place.name) != os.getpid():
                 try:
                     told = (place / "environ").read_bytes().split(b"\0")
                     line = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                except OSError:  # gone
+                except OSError:  # the process has ended
                     continue
                 here = {f"SLURM_CONF={self.environment['SLURM_CONF']}".encode(), f"SLURMD_NODENAME={node}".encode()}
                 wanted = all(word in line for word in words) and _name(int(place.name)).startswith(program)
@@ -104,7 +104,7 @@ class Slurm:
         return found
 
     def pull_the_plug(self, node: str) -> None:
-        """Kills everything on a node, its daemon first."""
+        """Kills all processes on a node, its daemon first."""
         jobs = self.processes(node)
         watchers = {parent for job in jobs if "slurmstepd" in _name(parent := _parent(job))}
         for number in (int((self.home / f"slurmd-{node}.pid").read_text()), *watchers, *jobs):
@@ -113,7 +113,7 @@ class Slurm:
 
 
 def _parent(process: int) -> int:
-    """0 if the process is gone."""
+    """Parent of a process; 0 if the process has ended."""
     with contextlib.suppress(OSError):
         return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
     return 0
@@ -126,7 +126,7 @@ def _name(process: int) -> str:
 
 
 def wait_until(true: Callable[[], bool], otherwise: Callable[[], str]) -> None:
-    """Waits, and fails with a message if it takes too long."""
+    """Waits until a condition is true; fails with a message if it takes too long."""
     end = time.monotonic() + WAIT
     while not true():
         assert time.monotonic() < end, otherwise()

@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# A SLURM for tests, on this machine alone: a controller and a few nodes, all on loopback addresses, in one directory.
+# A temporary SLURM cluster for tests on this machine: a controller and a few nodes on loopback addresses, in one
+# directory.
 #
-#     throwaway.sh install       Debian's packages, as root
-#     throwaway.sh start DIR     prints the environment that makes sbatch and its kin talk to it
-#     throwaway.sh stop DIR      ends its jobs and its daemons
+#     throwaway.sh install       install Debian's packages, as root
+#     throwaway.sh start DIR     start the cluster; prints the variable that makes commands use it
+#     throwaway.sh stop DIR      end its jobs and its daemons
 #
-# Every node is a slurmd under a name of its own (node1, node2, ...). Jobs in partition "high" preempt those in "low",
-# the default, after a minute of grace.
+# Every node is a slurmd with its own name (node1, node2, ...). Jobs in partition "high" preempt those in "low", the
+# default, after a grace period of one minute.
 set -euo pipefail
 
 nodes=${NODES:-3}
-cpus=${CPUS_PER_NODE:-4} # more than there are: jobs of a test mostly wait
+cpus=${CPUS_PER_NODE:-4} # more than the machine has: jobs of a test mostly wait
 packages=(munge slurm-wlm)
 
 install() {
   if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-    echo "throwaway.sh: SLURM is installed by root on Debian or its kin, found neither" >&2
+    echo "throwaway.sh: SLURM can only be installed by root on Debian or a derivative of it" >&2
     exit 1
   fi
   command -v slurmctld slurmd munged sbatch >/dev/null && return
@@ -23,7 +24,7 @@ install() {
   DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends "${packages[@]}" >&2
 }
 
-# Some ports that nobody listens on, one per line.
+# Prints free ports, one per line.
 free_ports() {
   python3 - "$1" <<'PYTHON'
 import socket, sys
@@ -109,7 +110,7 @@ start() {
   stop "$directory"
   exit 1
 }
-# Ends the process of a pid file, asking first.
+# Ends the process of a pid file: SIGTERM first, SIGKILL after ten seconds.
 end() {
   local pid
   [[ -s $1 ]] || return 0

@@ -1,0 +1,31 @@
+"""Files that an experiment writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from experiments.common.match_specs import Row
+from muzero.runs.files import replacing, write_whole
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+
+
+def published(table: str) -> list[list[Any]]:
+    """Rows of a table or figure of the SkyNet paper."""
+    rows: list[list[Any]] = json.loads((DATA / "skynet.json").read_text())[table]["rows"]
+    return rows
+
+
+def write_results(out: Path, name: str, result: Row, page: str, figure: Figure) -> None:
+    """Writes the JSON, the Markdown page and the plot of an experiment, and prints the page."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(out / f"{name}.json", json.dumps(result, indent=1) + "\n")
+    write_whole(out / f"{name}.md", page)
+    with replacing(out / f"{name}.png") as draft:
+        figure.savefig(draft, dpi=120, format="png")
+    print(page)
+    print(f"{name}.json, {name}.md and {name}.png are in {out}")
