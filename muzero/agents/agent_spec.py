@@ -105,7 +105,7 @@ class AgentSpec:
         return ",".join([start, *(f"{name}={value}" for name, value in self.options.items())])
 
     def with_options(self, **options: object) -> AgentSpec:
-        """The same agent with other options, such as `simulations=64`; None leaves an option as it is."""
+        """Copy the description with other options, such as `simulations=64`; None leaves an option as it is."""
         given = {name: str(value) for name, value in options.items() if value is not None}
         return replace(self, options={**self.options, **given})
 
@@ -286,12 +286,12 @@ def _with_search_options(spec: AgentSpec, search: SearchConfig) -> SearchConfig:
 
 
 def _default_bf16(search: SearchConfig) -> bool:
-    """Whether a search runs in bfloat16 if the description does not say: as in training, and in long searches."""
+    """Tell whether a search runs in bfloat16 if the description does not say: as in training, and in long searches."""
     return search.bf16 or (search.simulations >= _LONG_SEARCH and _has_bf16())
 
 
 def _has_bf16() -> bool:
-    """Whether the device multiplies in bfloat16 natively (emulation is slower than single precision)."""
+    """Tell whether the device multiplies in bfloat16 natively (emulation is slower than single precision)."""
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     there = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))

@@ -62,7 +62,7 @@ class Games:
 
 
 def first_games(games: Games, count: int) -> Games:
-    """The first `count` games."""
+    """Return the first `count` games."""
     return games.select(np.arange(count))
 
 

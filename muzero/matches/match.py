@@ -124,7 +124,7 @@ def _play_match(config: MatchConfig, store: MatchStore, quiet: bool, pool: Worke
 
 
 def _is_decided(config: MatchConfig, games: Games) -> bool:
-    """Whether a match that may stop early (`stop`) does so after these games."""
+    """Tell whether a match that may stop early (`stop`) does so after these games."""
     return bool(config.stop) and sequential_test(config, games).decision != "continue"
 
 

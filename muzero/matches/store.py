@@ -42,7 +42,7 @@ class GameRecordWriter:
         return self.directory / f"{deal:06d}-seat{seat}.json"
 
     def has(self, deal: int, seat: int, seed: int, rules: dict[str, Any]) -> bool:
-        """Whether the file of a game exists and is of this match, not of another one written to the same directory."""
+        """Tell whether the file of a game exists and belongs to this match (matches may share a directory)."""
         try:
             record = GameRecord.read(self.path(deal, seat))
         except (OSError, GameRecordError):

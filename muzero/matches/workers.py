@@ -269,7 +269,7 @@ def _deaths(ray: Any) -> tuple[type[Exception], ...]:
 
 
 def only_bots(*agents: str) -> bool:
-    """Whether all agents are bots, whose games are played inside the C++ core, by threads."""
+    """Tell whether all agents are bots, whose games are played inside the C++ core, by threads."""
     return all(AgentSpec.parse(agent).kind == "bot" for agent in agents)
 
 

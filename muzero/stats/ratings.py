@@ -117,7 +117,7 @@ def ladder(
     require(0 <= prior < math.inf, "prior", "0 or more", prior)
     require_inside_unit("confidence", confidence)
     separated = bool(connected_components(scored > 0, connection="strong")[0] > 1)
-    require(prior > 0 or not separated, "prior", "more than 0, as somebody won or lost everything", prior)
+    require(prior > 0 or not separated, "prior", "more than 0, as some players won or lost everything", prior)
     played = scored + scored.T
     free = np.flatnonzero([name != anchor for name in names])
     logits, covariance = _bradley_terry(scored + prior / 2 * (played > 0), free)

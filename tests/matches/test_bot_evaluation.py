@@ -78,7 +78,7 @@ def test_every_bot_is_played_and_the_winner_head_is_scored() -> None:
 
 def test_the_winner_head_is_judged_on_episodes_as_in_training() -> None:
     """A network that is trained on rounds predicts who wins a round; evaluation plays whole matches."""
-    match = {"preset": "official", "target": 500}
+    match = {"preset": "official", "target": 200}
     game = GameConfig("skyjo", rules=match, training=ROUND, bots=["greedy"], held_out_bots=[])
     config = Config(
         game=game,
