@@ -12,7 +12,8 @@ import torch
 from omegaconf import OmegaConf
 
 from muzero.config import SearchConfig
-from muzero.model.network import Network, load_model_config
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.runs.run_directory import CONFIG
