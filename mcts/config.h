@@ -53,7 +53,7 @@ inline std::string text_of(const Choices& choices) {
   return text;
 }
 
-// What the user of a search may set, whatever game is searched.
+// Settings that the user of a search may choose, whatever the game.
 struct Config {
   Algorithm algorithm = Algorithm::kGumbel;
   int simulations = 16;
