@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from muzero.config_fields import Section, choice, flag, listing, number, ramp, schedule, setting, text
+from muzero.config_fields import Section, choice, flag, listing, number, ramp, schedule, setting, text, tree_setting
 from muzero.config_fields import require as require
 
 BACKENDS = ("auto", "native", "eager", "compiled", "compiled_dynamic", "cuda_graphs")
@@ -67,45 +67,32 @@ class ModelConfig(Section):
 
 @dataclass
 class SearchConfig(Section):
-    """The search. `mcts.Search` and docs/search.md explain the settings of the trees."""
+    """The search. Settings of the trees are declared in mcts/config.h; docs/search.md explains them."""
 
     KEY = "search"
 
-    algorithm: str = choice(
-        "gumbel", ("gumbel", "puct"), "Gumbel with sequential halving, or PUCT with Dirichlet noise"
-    )
-    simulations: int = number(16, least=0, meaning="simulations per decision")
-    backup: str = choice(
-        "maxn", ("maxn", "ego"), "maxn: a value per player; ego: the root player's value only, never inverted"
-    )
-    leaves: int = number(1, least=1, meaning="leaves selected per game and step; more of them keep small batches busy")
-    discount: float = number(0.997, above=0, most=1, meaning="discount of the value one decision later")
+    algorithm: str = tree_setting("algorithm")
+    simulations: int = tree_setting("simulations")
+    backup: str = tree_setting("backup")
+    leaves: int = tree_setting("leaves")
+    discount: float = tree_setting("discount")
+    pb_c_base: float = tree_setting("pb_c_base")
+    pb_c_init: float = tree_setting("pb_c_init")
+    dirichlet_alpha: float = tree_setting("dirichlet_alpha")
+    dirichlet_fraction: float = tree_setting("dirichlet_fraction")
+    unvisited: str = tree_setting("unvisited")
+    virtual_loss: float = tree_setting("virtual_loss")
+    max_considered: int = tree_setting("max_considered")
+    gumbel_scale: float = tree_setting("gumbel_scale")
+    value_scale: float = tree_setting("value_scale")
+    maxvisit_init: float = tree_setting("maxvisit_init")
+    rescale_values: bool = tree_setting("rescale_values")
+    tree_threads: int = tree_setting("tree_threads")
     prior_temperature: float = number(
         1.0,
         above=0,
         meaning="temperature of the network's policy at the root, except in evaluation; above 1, a judgement against "
         "an action fades unless searches confirm it",
-    )
-    pb_c_base: float = number(19652.0, above=0, meaning="puct: growth of exploration with visits")
-    pb_c_init: float = number(1.25, least=0, meaning="puct: weight of exploration")
-    dirichlet_alpha: float = number(0.3, above=0, meaning="puct: concentration of the root noise")
-    dirichlet_fraction: float = number(0.25, least=0, most=1, meaning="puct: share of the root noise in the prior")
-    unvisited: str = choice(
-        "neutral",
-        ("neutral", "lowest"),
-        "puct: value of an untried action: its parent's, or the lowest seen in the tree",
-    )
-    virtual_loss: float = number(
-        1.0, least=0, most=1, meaning="puct with leaves > 1: how far a visit under way counts as the lowest value"
-    )
-    max_considered: int = number(8, least=1, meaning="gumbel: actions considered at the root")
-    gumbel_scale: float = number(1.0, least=0, meaning="gumbel: scale of the root noise")
-    value_scale: float = number(0.1, least=0, meaning="gumbel: weight of values against the prior")
-    maxvisit_init: float = number(
-        50.0, least=0, meaning="gumbel: visits added to those of the most visited action in that weight"
-    )
-    rescale_values: bool = flag(
-        True, "gumbel: rescale the values of a node to 0..1 before weighing them; otherwise the weight is per unit"
     )
     skip_forced: bool = flag(True, "do not search where only one action is legal")
     bf16: bool = flag(False, "run the network in bfloat16 (autocast, or the native kernel for it)")
@@ -116,7 +103,6 @@ class SearchConfig(Section):
         "that 16 divides); compiled: torch.compile, half a minute at the start; compiled_dynamic: the same for any "
         "number of rows; cuda_graphs: compiled with CUDA graphs (GPU only); auto: native, or else compiled",
     )
-    tree_threads: int = number(1, least=1, meaning="threads that share the trees of a lane")
     lanes: int = number(1, least=1, meaning="lanes that share the games, each with a thread of its own")
 
 

@@ -11,6 +11,8 @@ from copy import deepcopy
 from dataclasses import field, fields
 from typing import Any, ClassVar
 
+import mcts
+
 
 def require(good: bool, key: str, expected: str, value: Any) -> None:
     """Raises a ValueError that names the key, the expectation and the value, unless the value is good."""
@@ -97,6 +99,24 @@ def schedule(default: Sequence[Sequence[float]], *, least: float, meaning: str) 
 
     expected = f"[iteration, number] pairs, from iteration 0 on, numbers {least} or more"
     return setting([list(pair) for pair in default], meaning, expected, holds)
+
+
+def tree_setting(name: str) -> Any:
+    """Setting of the tree search, whose default, range and meaning are declared in mcts/config.h."""
+    declared = _TREE_SETTINGS[name]
+
+    def holds(value: Any) -> bool:
+        if declared.choices:
+            return value in declared.choices
+        if declared.low is None:
+            return True
+        low = value > declared.low if declared.low_excluded else value >= declared.low
+        return bool(low and (declared.high is None or value <= declared.high))
+
+    return setting(declared.default, declared.meaning, declared.expected, holds)
+
+
+_TREE_SETTINGS = {declared.name: declared for declared in mcts.Config.fields()}
 
 
 class Section:

@@ -136,7 +136,7 @@ def test_config_module_imports_nothing_of_the_rooms() -> None:
         ("selfplay.temperature=[[5,1.0]]", "selfplay.temperature: expected [iteration, number] pairs"),
         ("selfplay.temperature=[1.0]", "selfplay.temperature: expected [iteration, number] pairs"),
         ("search.dirichlet_fraction=2", "search.dirichlet_fraction: expected 0 to 1, got 2.0"),
-        ("search.leaves=0", "search.leaves: expected 1 or more, got 0"),
+        ("search.leaves=0", "search.leaves: expected 1 to 4096, got 0"),
         ("search.backend=fast", "search.backend: expected one of auto, native, eager, compiled"),
         ("replay.keep_share=2", "replay.keep_share: expected 0 to 1, got 2"),
         ("runtime.workers=2", "runtime.workers: expected 1 with runtime=local, got 2"),

@@ -67,8 +67,9 @@ def test_plans_are_legal_and_policies_sum_to_one(algorithm: str, backup: str, va
 @pytest.mark.parametrize("latent", ["flat", "slots"])
 @pytest.mark.parametrize("game", env.games())
 def test_plans_are_legal_in_every_game(algorithm: str, backup: str, latent: str, game: str) -> None:
-    network = make(players=4, latent=latent, game=game)
-    t = env.make(game, B, 4, seed=1)
+    players = min(4, env.describe(game).max_players)
+    network = make(players=players, latent=latent, game=game)
+    t = env.make(game, B, players, seed=1)
     t.random_steps(10)
     planner = Planner(network, SearchConfig(algorithm=algorithm, backup=backup, simulations=12), B)
     found = plan(planner, t)
@@ -264,8 +265,8 @@ def test_search_in_bfloat16_is_legal_and_similar() -> None:
         ({"algorithm": "magic"}, "search.algorithm: expected gumbel or puct"),
         ({"backup": "min"}, "search.backup: expected maxn or ego"),
         ({"unvisited": "high"}, "search.unvisited: expected neutral or lowest"),
-        ({"simulations": -1}, "search.simulations: expected 0 or more, got -1"),
-        ({"leaves": 0}, "search.leaves: expected 1 or more, got 0"),
+        ({"simulations": -1}, "search.simulations: expected 0 to 1048575, got -1"),
+        ({"leaves": 0}, "search.leaves: expected 1 to 4096, got 0"),
         ({"prior_temperature": 0.0}, "search.prior_temperature: expected more than 0, got 0.0"),
         ({"discount": 2.0}, "search.discount: expected more than 0, at most 1, got 2.0"),
     ],
