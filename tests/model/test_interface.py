@@ -56,7 +56,7 @@ def test_custom_network_plays_a_game_with_search_and_legal_actions(
     tables = env.make(game, 1, 2, seed=5, auto_reset=False)
     decisions = 0
     while not tables.done.all():
-        plan = planner.plan(tables.obs, tables.legal, tables.phase, tables.decision_keys(1))
+        plan = planner.plan(tables.obs, tables.legal_bits, tables.phase, tables.decision_keys(1))
         assert tables.legal[0, plan.actions[0]]
         assert plan.values.shape == (1, 2 if backup == "maxn" else 1)
         assert plan.policy.sum() == pytest.approx(1.0, abs=1e-5)

@@ -83,7 +83,7 @@ MOMENTS: dict[str, tuple[Any, str]] = {
     "evaluating": (trainer, "evaluate_bots"),
     "logging": (metrics.Metrics, "log"),
     "saving": (checkpoint, "write"),
-    "thinning": (checkpoint, "_let_go"),
+    "thinning": (checkpoint, "_remove_old"),
 }
 
 

@@ -60,7 +60,8 @@ def test_baseline_trains_without_outcome_losses(tmp_path: Path) -> None:
 def test_every_game_trains(game: str, tmp_path: Path) -> None:
     """A game needs a configuration of its own and nothing else."""
     settings = ["preset=smoke", "+variant=belief", f"game={game}", "train.iterations=2"]
-    settings += ["search.backend=native", "search.simulations=2", "selfplay.tables=4", "selfplay.games_per_iteration=4"]
+    settings += ["search.backend=native", "search.simulations=2", "selfplay.tables=4"]
+    settings.append(f"selfplay.games_per_iteration={40 if game == 'kuhn' else 4}")  # a hand has two or three decisions
     settings += ["evaluation.simulations=2", "+game.rules.max_decisions=300"]  # cuts long evaluation games off
     settings.append("replay.warm_up=50")  # a network that folds at once plays short games
     check_smoke_run(Run(tmp_path, settings=settings).done().path, "belief", game)
