@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 import env
+from muzero.agents.analysis import PositionAnalysis, analyse_positions
 from muzero.config import SearchConfig, require
 from muzero.model.network import Network
 from muzero.search.planner import Planner
@@ -146,3 +147,7 @@ class Searcher:
             for i in range(0, len(s.obs), most)
         ]
         return np.concatenate([plan.actions for plan in parts])
+
+    def analyse(self, tables: env.VecEnv, seed: int = 0) -> PositionAnalysis:
+        """Analyse the positions at all tables whose game is not over; see `PositionAnalysis`."""
+        return analyse_positions(self.planner, tables, seed)

@@ -23,6 +23,18 @@ Row = dict[str, Any]
 COUNTS = ("games", "wins", "draws", "losses", "truncated", "points")
 
 
+def count_games(games: Games) -> dict[str, float]:
+    """Counts of a match, `COUNTS` by name; a part of a win is a draw."""
+    return {
+        "games": len(games),
+        "wins": int((games.won == 1).sum()),
+        "draws": int(((games.won > 0) & (games.won < 1)).sum()),
+        "losses": int((games.won == 0).sum()),
+        "truncated": int(games.truncated.sum()),
+        "points": float(games.won.sum()),
+    }
+
+
 def win_rate_row(counts: Mapping[str, float], players: int, by_deal: ArrayLike | None = None) -> Row:
     """Counts of a match, or of several added up, with the win rate, its intervals, Elo and p-value.
 
@@ -69,14 +81,7 @@ def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int,
     n, best, tied, whole = len(games), games.won == 1, (games.won > 0) & (games.won < 1), ~games.truncated.astype(bool)
     tables = env.make(config.game, 1, config.players, config.rules)
     best_or_tied = stats.wilson(int((games.won > 0).sum()), n)
-    counts = {
-        "games": n,
-        "wins": int(best.sum()),
-        "draws": int(tied.sum()),
-        "losses": int((games.won == 0).sum()),
-        "truncated": int(games.truncated.sum()),
-        "points": float(games.won.sum()),
-    }
+    counts = count_games(games)
     row: Row = {
         "a": config.a,
         "b": config.b,

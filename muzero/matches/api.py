@@ -1,0 +1,70 @@
+"""Matches from Python: agents as strings or as objects, results as figures and games."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import env
+from muzero.agents.agent_spec import AgentSpec, trained_for
+from muzero.agents.agents import Agent
+from muzero.agents.loading import load_agent
+from muzero.config import require
+from muzero.matches import match
+from muzero.matches.games import Games
+from muzero.matches.match_config import MatchConfig, with_defaults
+from muzero.matches.paired_games import paired_games
+from muzero.matches.results import count_games, win_rate_row
+
+
+def play_match(
+    a: str | Agent,
+    b: str | Agent,
+    games: int = 1000,
+    *,
+    game: str = "",
+    players: int = 0,
+    rules: str | Mapping[str, Any] | None = None,
+    seed: int = 0,
+    batch: int = 512,
+    workers: int = 1,
+) -> tuple[dict[str, Any], Games]:
+    """Play a head-to-head on paired deals: every deal once with `a` in each seat, and `b` in all others.
+
+    Agents that are objects are played in this process; two strings may be shared among worker processes.
+
+    Args:
+      a, b: names of agents (`"bot:greedy"`, `"checkpoint:RUN"`), or objects with an `act` method.
+      games: number of games, rounded up to whole deals.
+      game, players, rules: table to play at; by default as a network among the agents was trained, else 2 players and
+        official rules. Without a network the game must be named.
+      seed: seed of the deals.
+      batch: games that are played at a time.
+      workers: processes for two agents given as strings, 0 for one per core; a script that asks for more than one must
+        stand under `if __name__ == "__main__":`, because they import it.
+
+    Returns:
+      figures (win rate, intervals, Elo, mean scores ...), and the games themselves.
+    """
+    require(games >= 1, "games", "1 or more", games)
+    named = [agent for agent in (a, b) if isinstance(agent, str)]
+    trained: dict[str, Any] = next((found for text in named if (found := trained_for(AgentSpec.parse(text)))), {})
+    game = game or trained.get("game", "")
+    require(game in env.games(), "game", f"one of {', '.join(env.games())}", game)
+    table_rules = rules if rules is not None else trained.get("rules", {})
+    if isinstance(a, str) and isinstance(b, str):
+        config = MatchConfig(a=a, b=b, games=games, game=game, players=players, rules=table_rules or {}, seed=seed)
+        config.batch, config.workers = batch, workers
+        return match.play_match(with_defaults(config), quiet=True)
+    players = players or trained.get("players", 2)
+    one, other = (
+        load_agent(agent, game=game, players=players, batch=batch) if isinstance(agent, str) else agent
+        for agent in (a, b)
+    )
+    deals = -(-games // players)
+    played = paired_games(
+        one, other, deals, game=game, players=players, rules=table_rules or "official", seed=seed, batch=batch
+    )
+    row = win_rate_row(count_games(played), players, played.by_deal(players) if deals > 1 else None)
+    means = {"mean_score_a": float(played.scores_a.mean()), "mean_score_b": float(played.scores_b.mean())}
+    return {"game": game, "players": players, "seed": seed, **row, **means}, played
