@@ -63,6 +63,20 @@ def test_imports_stand_at_the_top_of_the_file(path: Path) -> None:
     assert names <= OPTIONAL
 
 
+@pytest.mark.parametrize("folder", ["env", "experiments", "mcts", "muzero", "tests"])
+def test_docstrings_start_with_a_noun_or_a_verb(folder: str) -> None:
+    """A docstring that starts with one of these words leaves its noun out, and cannot be understood alone."""
+    elliptical = re.compile(r"(Of|What|Whoever|Whose|Who|That|Those|How|Where|Which) ")
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = (ast.get_docstring(node) if isinstance(node, kinds) else None) or ""
+            if elliptical.match(text):
+                found.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
+    assert found == []
+
+
 def test_no_more_import_layers_than_the_limit() -> None:
     """A module's layer is one above the highest module of muzero that it imports."""
     modules = {}

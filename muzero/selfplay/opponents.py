@@ -43,7 +43,7 @@ class OpponentMix:
         return SELF
 
     def seat(self, kind: int, agent: int, players: int, key: Sequence[int]) -> list[int]:
-        """Who decides for each seat: the current network at seat `agent` and its opponent elsewhere, or random bots."""
+        """Player of each seat: the current network at seat `agent` and its opponent elsewhere, or random bots."""
         if kind == BOT_VS_BOT:
             return [int(bot) for bot in np.random.default_rng([*key, 1]).integers(len(self.bots), size=players)]
         return [SELF if seat == agent else kind for seat in range(players)]

@@ -1,4 +1,4 @@
-"""From the command line to a run: reads the configuration, opens the run directory and trains."""
+"""Training command: reads the configuration, opens the run directory and trains."""
 
 from __future__ import annotations
 

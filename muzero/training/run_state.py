@@ -24,7 +24,7 @@ from muzero.training.optimizer_state import optimizer_state, restore_optimizer, 
 
 
 class RunState:
-    """What a run has learned, and how far it has come.
+    """Progress of a run: its network, learner, replay buffers, opponents and counters.
 
     Attributes:
       network: network for the largest table; its weights serve the smaller ones too.

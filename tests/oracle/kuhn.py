@@ -124,7 +124,7 @@ class Kuhn:
         return [1 + LETTERS.index(letter) for letter in self.history] + [0] * (3 - len(self.history))
 
     def unseen_counts(self, seat: int) -> list[list[int]]:
-        """How many cards of each kind a hidden card may be."""
+        """Number of cards of each kind that a hidden card may be."""
         seen = set(self.hands) if self.showdown else {self.hands[seat]}
         return [[int(card not in seen) for card in CARDS]]
 

@@ -269,7 +269,7 @@ class Lama:
         return seat != observer and not self.done
 
     def unseen_counts(self, seat: int) -> list[list[int]]:
-        """How many cards of each kind a hidden card, and the next deck card, may be."""
+        """Number of cards of each kind that a hidden card, and the next deck card, may be."""
         hidden = self.deck + [card for other in self.seats if self.hides(other, seat) for card in self.hands[other]]
         upcoming = hidden if self.deck else self.pile[:-1]
         return [[cards.count(card) for card in CARDS] for cards in (hidden, upcoming)]

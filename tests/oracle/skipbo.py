@@ -215,7 +215,7 @@ class Skipbo:
     # --------------------------------------------------------------------------------------- observation
 
     def unseen_counts(self, seat: int) -> list[list[int]]:
-        """How many cards of each kind a hidden card, and the next card to be drawn, may be."""
+        """Number of cards of each kind that a hidden card, and the next card to be drawn, may be."""
         hidden = list(self.draw_pile)
         for other in self.seats:
             hidden += self.stocks[other][:-1]

@@ -545,7 +545,7 @@ class Skyjo:
         return seat == self.to_play or self.hand_source == FROM_DISCARD
 
     def unseen_counts(self, seat: int) -> list[list[int]]:
-        """How many cards of each value a face-down card, and the next deck card, may be."""
+        """Number of cards of each value that a face-down card, and the next deck card, may be."""
         face_down = [self.card_at(s, p) for s in self.seats for p in self.face_down(s)]
         hidden_hand = [] if self.hand is None or self.sees_hand(seat) else [self.hand]
         if self.reshuffled:

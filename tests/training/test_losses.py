@@ -182,7 +182,7 @@ def test_per_ego_rolls_targets_to_each_seat() -> None:
 
 @pytest.mark.parametrize("latent", ["flat", "slots"])
 def test_masked_targets_do_not_matter_and_others_do(latent: str) -> None:
-    """Where a mask is 0 the target does not matter; where it is 1 it does."""
+    """Targets matter where a mask is 1 and nowhere else."""
     network, batch = make("belief", latent), a_batch()
     before, noise = losses(network, batch), a_batch(seed=9)
     parts = {"policy": ["policy"], "value": ["value"], "reward": ["reward"], "outcome": ["winner", "rank"]}
