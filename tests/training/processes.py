@@ -49,7 +49,7 @@ _fork.set_forkserver_preload(["muzero.train", "tests.training.processes"])
 
 @dataclass(frozen=True)
 class Death:
-    """Moment at which a process kills itself: after so many iterations, so many calls of a function and so many seconds more."""
+    """Moment of a process's suicide: after so many iterations, calls of a function and seconds more."""
 
     iterations: int
     during: str
