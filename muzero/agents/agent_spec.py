@@ -32,7 +32,8 @@ from omegaconf import OmegaConf
 import env
 from muzero.agents.agents import Agent, Bot, Policy, Random, Searcher
 from muzero.agents.simulator import Simulator
-from muzero.config import ModelConfig, SearchConfig, require
+from muzero.config import ModelConfig, SearchConfig
+from muzero.config_fields import require
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 import env
 from muzero.agents.analysis import PositionAnalysis, analyse_positions
-from muzero.config import SearchConfig, require
+from muzero.config import SearchConfig
+from muzero.config_fields import require
 from muzero.model.network import Network
 from muzero.search.planner import Planner
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import env
 from muzero.agents.agents import Bot, Situation
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.model.network import Network
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.data.returns import n_step_returns
 from muzero.data.sum_tree import FAN, SumTree, pick
 from muzero.data.targets import FRAMES, Targets, unroll

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.data.seats import from_seats, seat_distance
 from muzero.data.trajectory import Rows
 

@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from muzero.agents import agent_spec
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.matches.match import play_match
 from muzero.matches.match_config import MatchConfig, with_defaults
 from muzero.matches.results import markdown, write

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 import env
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec, join_options, resolve, trained_for
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.matches import command, results
 from muzero.matches.match import play_matches
 from muzero.matches.match_config import MatchConfig, require_same_rules, with_defaults

@@ -10,7 +10,7 @@ from typing import Any
 
 import env
 from muzero.agents.agent_spec import AgentSpec, build, fingerprint, resolve, trained_for
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.matches.store import GameRecordWriter, MatchStore
 from muzero.matches.workers import MatchChunk
 

@@ -21,7 +21,8 @@ import torch
 
 from muzero.agents.agent_spec import AgentSpec, build
 from muzero.agents.agents import Agent
-from muzero.config import cores, require
+from muzero.config import cores
+from muzero.config_fields import require
 from muzero.matches.games import Games
 from muzero.matches.paired_games import paired_games
 from muzero.matches.store import GameRecordWriter, InFlightStore

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from muzero.config import ModelConfig, require
+from muzero.config import ModelConfig
+from muzero.config_fields import require
 from muzero.model.layers import SeatIndices, sum_of_pair_products
 from muzero.model.spec import GameSpec, Group
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from muzero.config import ModelConfig, require
+from muzero.config import ModelConfig
+from muzero.config_fields import require
 from muzero.model.layers import Support
 from muzero.model.spec import GameSpec
 

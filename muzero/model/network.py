@@ -27,7 +27,8 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from muzero.config import ModelConfig, require
+from muzero.config import ModelConfig
+from muzero.config_fields import require
 from muzero.model.encoders import ColumnsEncoder, TransformerEncoder, groups_read
 from muzero.model.flat import FlatDynamics, FlatPolicy, FlatTrunk
 from muzero.model.interface import BaseNetwork, Prediction

@@ -13,7 +13,8 @@ from omegaconf import OmegaConf
 from torch import nn
 
 import env
-from muzero.config import ModelConfig, require
+from muzero.config import ModelConfig
+from muzero.config_fields import require
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import env
 from mcts import PhaseTable
-from muzero.config import require
+from muzero.config_fields import require
 
 
 @dataclass(frozen=True)

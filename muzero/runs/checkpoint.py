@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 from torch import Tensor
 
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.runs.files import (
     DRAFT,
     Arrays,

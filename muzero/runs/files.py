@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from muzero.config import require
+from muzero.config_fields import require
 
 DRAFT = ".draft-"  # in the name of a file or directory that is not complete yet
 

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from muzero.config import require
+from muzero.config_fields import require
 
 METRICS, TIMINGS = "metrics.jsonl", "timings.jsonl"
 

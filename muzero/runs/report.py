@@ -29,7 +29,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.runs.curves import Estimate, make_figures, measure, win_rate
 from muzero.runs.markdown import markdown_table
 from muzero.runs.run import Run, read_runs

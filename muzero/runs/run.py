@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.runs import metrics
 from muzero.runs.metrics import Record
 from muzero.runs.run_directory import CONFIG, STATE, checkpoints

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from muzero.config import Config, cores, require
+from muzero.config import Config, cores
+from muzero.config_fields import require
 from muzero.runs.memory import settle_memory
 from muzero.runs.processes import first_line, join_ray
 from muzero.selfplay.serialization import (

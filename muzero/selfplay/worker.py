@@ -19,7 +19,8 @@ from torch import Tensor
 
 import env
 from env.game_record import GameRecord
-from muzero.config import Config, require
+from muzero.config import Config
+from muzero.config_fields import require
 from muzero.data.seats import to_seats
 from muzero.data.trajectory import Episode, TrajectoryBuffer
 from muzero.model.network import Network

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mcts import Requests
-from muzero.config import require
+from muzero.config_fields import require
 from muzero.model.native import _native
 from muzero.model.network import Network
 from muzero.model.slots import SlotDynamics, SlotPolicy, SlotTrunk
