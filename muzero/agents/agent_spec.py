@@ -30,11 +30,14 @@ import torch
 from omegaconf import OmegaConf
 
 import env
-from muzero.agents.agents import Agent, Bot, Policy, Random, Searcher
+from muzero.agents.agents import Policy, Searcher
+from muzero.agents.bots import Bot, Random
 from muzero.agents.simulator import Simulator
+from muzero.agents.situation import Agent
 from muzero.config import ModelConfig, SearchConfig
 from muzero.config_fields import require
-from muzero.model.network import Network
+from muzero.model.interface import BaseNetwork
+from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.search.backend import resolve_backend
@@ -189,12 +192,12 @@ def _weights(spec: AgentSpec) -> checkpoint.Weights:
     return checkpoint.load_weights(path)
 
 
-def load_network(spec: AgentSpec, game: str, players: int) -> tuple[Network, SearchConfig]:
+def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork, SearchConfig]:
     """Load the network of a checkpoint for a number of players, and the search it was trained with."""
     found = _weights(spec)
     agent, key = found.agent, f"agent {str(spec)!r}"
     require(agent["game"] == game, f"{key}, game", f"{game} as in this match", agent["game"])
-    version = env.make(game, 1, players).info.version
+    version = env.describe(game, players).version
     known = agent.get("game_version", version)
     require(known == version, f"{key}, version of {game}", f"{version} as it is now", known)
     counts = agent.get("player_counts", [agent["players"]])
@@ -202,8 +205,8 @@ def load_network(spec: AgentSpec, game: str, players: int) -> tuple[Network, Sea
     require(players in counts, f"{key}, players", f"{players} as in this match", known)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = _fill(ModelConfig, agent["model"])
-    weights = Network(GameSpec.of(game, max(counts)), model).weights_for(players, found.ema or found.weights)
-    network = Network(GameSpec.of(game, players), model).to(device).eval()
+    weights = make_network(GameSpec.of(game, max(counts)), model).weights_for(players, found.ema or found.weights)
+    network = make_network(GameSpec.of(game, players), model).to(device).eval()
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:  # it lists what differs
@@ -254,7 +257,7 @@ def build(spec: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 
     return Searcher(network, match_search(spec, network, trained, lanes), batch, name=str(spec))
 
 
-def match_search(spec: AgentSpec, network: Network, trained: SearchConfig, lanes: int = 1) -> SearchConfig:
+def match_search(spec: AgentSpec, network: BaseNetwork, trained: SearchConfig, lanes: int = 1) -> SearchConfig:
     """Search settings of a checkpoint in matches: as it was trained, changed by its options, and as fast as possible.
 
     Everything that decides how matches search is here: number of leaves per step, precision and backend.

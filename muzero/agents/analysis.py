@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 import env
 from muzero.data.seats import from_seats, to_seats
-from muzero.search.planner import Planner
+
+if TYPE_CHECKING:
+    from muzero.search.planner import Planner
 
 
 @dataclass(frozen=True)

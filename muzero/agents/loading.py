@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from muzero.agents.agent_spec import AgentSpec, build, resolve, trained_for
-from muzero.agents.agents import Agent
-from muzero.config import require
+from muzero.agents.situation import Agent
+from muzero.config_fields import require
 
 
 def load_agent(text: str, *, game: str = "", players: int = 0, batch: int = 256) -> Agent:

@@ -7,9 +7,10 @@ import torch
 from numpy.typing import NDArray
 
 import env
-from muzero.agents.agents import Bot, Situation
+from muzero.agents.bots import Bot
+from muzero.agents.situation import Situation
 from muzero.config_fields import require
-from muzero.model.network import Network
+from muzero.model.interface import BaseNetwork
 
 
 class Simulator:
@@ -36,7 +37,7 @@ class Simulator:
         self,
         simulations: int = 256,
         bot: str = "greedy",
-        network: Network | None = None,
+        network: BaseNetwork | None = None,
         *,
         margin: float = 2.0,
         caution: float = 2.0,

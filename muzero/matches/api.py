@@ -7,9 +7,9 @@ from typing import Any
 
 import env
 from muzero.agents.agent_spec import AgentSpec, trained_for
-from muzero.agents.agents import Agent
 from muzero.agents.loading import load_agent
-from muzero.config import require
+from muzero.agents.situation import Agent
+from muzero.config_fields import require
 from muzero.matches import match
 from muzero.matches.games import Games
 from muzero.matches.match_config import MatchConfig, with_defaults

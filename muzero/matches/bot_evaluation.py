@@ -13,7 +13,7 @@ from muzero.agents.agents import Bot, Searcher, Situation
 from muzero.config import Config
 from muzero.matches.games import Games
 from muzero.matches.paired_games import against_each
-from muzero.model.network import Network
+from muzero.model.interface import BaseNetwork
 
 _EVERY = 8  # the winner head is asked at one of this many decisions
 
@@ -21,7 +21,7 @@ _EVERY = 8  # the winner head is asked at one of this many decisions
 class WinnerCheck:
     """Collects the winner head's predictions at the agent's decisions, and compares them with the results."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: BaseNetwork) -> None:
         self.network = network
         self.rows: list[NDArray[np.int64]] = []
         self.chances: list[NDArray[np.float32]] = []

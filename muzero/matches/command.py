@@ -11,58 +11,35 @@ Keys:
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
-
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from muzero.agents import agent_spec
 from muzero.config_fields import require
+from muzero.matches.arguments import SHARED_HELP, describe_keys, parse_overrides
 from muzero.matches.match import play_match
 from muzero.matches.match_config import MatchConfig, with_defaults
 from muzero.matches.results import markdown, write
 from muzero.matches.workers import RUNTIMES
 
-T = TypeVar("T")
-
 HELP = {
     "a": "the agent in question",
     "b": "its opponent, in all other seats",
     "games": "number of games, rounded up to whole deals",
-    "game": "by default the one that a network among the agents was trained for, else the first there is",
+    "game": SHARED_HELP["game"],
     "players": "players at a table; by default as for game, else 2",
-    "rules": "a preset, or options, such as rules.preset=official rules.episode=round; by default as for game",
-    "seed": "seed of the deals",
-    "batch": "games that a worker plays at a time",
+    "rules": SHARED_HELP["rules"],
+    "seed": SHARED_HELP["seed"],
+    "batch": SHARED_HELP["batch"],
     "workers": "processes that share the games (threads if both agents are bots); 0 for one per core",
-    "runtime": "local, or ray: the games are Ray tasks",
-    "address": "with runtime=ray: address of a cluster, auto for the one this machine belongs to; by default one is "
-    "started",
+    "runtime": SHARED_HELP["runtime"],
+    "address": SHARED_HELP["address"],
     "stop": "stop early once a sequential test is sure at this error rate, such as 0.05; 0 never stops",
     "margin": "with stop: win rates this close to the fair share count as equal",
     "out": "write FILE (json), and beside it .csv (every game) and .md; a repeated command resumes from it",
     "records": "write games to DIR as game records, which python -m env.game_record prints and verifies",
     "max_records": "with records: how many, from the first deal on",
 }
-
-
-def parse_overrides(kind: type[T], arguments: Sequence[str], keys: Mapping[str, str]) -> tuple[T, set[str]]:
-    """Make a configuration, of a kind that has `rules`, from key=value arguments; return it and the keys given."""
-    for argument in arguments:
-        require("=" in argument, f"argument {argument!r}", f"key=value with one of {', '.join(keys)}", argument)
-    try:
-        given = OmegaConf.from_dotlist(list(arguments))
-        config: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), given))
-    except OmegaConfBaseException as error:
-        key = getattr(error, "full_key", None)
-        where = f"{key}: " if key in keys else ""
-        raise ValueError(f"{where}{str(error).splitlines()[0]}; keys are {', '.join(keys)}") from None
-    good = isinstance(config.rules, str | Mapping)
-    require(good, "rules", "a preset, or options as in rules.episode=round", config.rules)
-    return config, {str(key) for key in given}
 
 
 def read_arguments(arguments: list[str]) -> MatchConfig:
@@ -100,12 +77,6 @@ def usage() -> str:
     """Help text of the command."""
     agents = "\n".join(f"    {line}" if line else "" for line in (agent_spec.__doc__ or "").strip().splitlines()[2:])
     return (__doc__ or "").format(agents=agents, keys=describe_keys(MatchConfig(), HELP))
-
-
-def describe_keys(defaults: Any, keys: Mapping[str, str]) -> str:
-    """Lines of a help text: each key with its default and meaning."""
-    values = asdict(defaults)
-    return "\n".join(f"    {name}={values[name] or ''}".ljust(20) + f" {text}" for name, text in keys.items())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -33,7 +33,8 @@ import env
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec, join_options, resolve, trained_for
 from muzero.config_fields import require
-from muzero.matches import command, results
+from muzero.matches import results
+from muzero.matches.arguments import SHARED_HELP, describe_keys, parse_overrides
 from muzero.matches.match import play_matches
 from muzero.matches.match_config import MatchConfig, require_same_rules, with_defaults
 from muzero.matches.results import Row
@@ -48,7 +49,7 @@ HELP = {
     "anchor": "the agent whose Elo is 0; by default the first",
     "prior": "drawn games added to every pairing, which keep ratings finite",
     "out": "directory for ladder.json, .csv (a row per pairing), .md, .png, and games/ (every game)",
-    **{key: command.HELP[key] for key in ("game", "rules", "seed", "batch", "runtime", "address")},
+    **SHARED_HELP,
     "workers": "processes that share the games (threads if all agents are bots); 0 for one per core",
 }
 
@@ -73,7 +74,7 @@ class LadderConfig:
 
 def read_arguments(arguments: Sequence[str]) -> LadderConfig:
     """Make a checked configuration from key=value arguments."""
-    config, _ = command.parse_overrides(LadderConfig, arguments, HELP)
+    config, _ = parse_overrides(LadderConfig, arguments, HELP)
     out = Path(config.out)
     require(not out.exists() or out.is_dir(), "out", "a directory, or nothing yet", f"{config.out}, which is a file")
     require(config.games >= 1, "games", "1 or more", config.games)
@@ -92,7 +93,7 @@ def read_arguments(arguments: Sequence[str]) -> LadderConfig:
         if found["game"] == config.game:
             config.rules = config.rules or found.get("rules", {})
     if rules_are_free and trained and all(found["game"] == config.game for found in trained.values()):
-        require_same_rules(env.make(config.game, 1, 2, config.rules), trained)
+        require_same_rules(env.describe(config.game, 2, config.rules), trained)
     return config
 
 
@@ -242,7 +243,7 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str
 
 def usage() -> str:
     """Help text of the command."""
-    return (__doc__ or "").format(keys=command.describe_keys(LadderConfig(), HELP))
+    return (__doc__ or "").format(keys=describe_keys(LadderConfig(), HELP))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

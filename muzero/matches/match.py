@@ -12,16 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import env
 from muzero import stats
 from muzero.matches.games import Games, concatenate
-from muzero.matches.match_config import MatchConfig
 from muzero.matches.results import Row, report, sequential_test
-from muzero.matches.store import MatchStore
-from muzero.matches.workers import GameCounter, MatchChunk, WorkerPool, make_worker_pool, only_bots
+from muzero.matches.workers import GameCounter, WorkerPool, make_worker_pool, only_bots
+
+if TYPE_CHECKING:
+    from muzero.matches.chunk import MatchChunk
+    from muzero.matches.match_config import MatchConfig
+    from muzero.matches.store import MatchStore
 
 _LOOKS = 8  # least number of times that a match with stop= tests its results
 _BOT_BATCH = 1 << 13  # games of bots at a time: about a second
@@ -54,7 +58,7 @@ def unrecorded(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
     if writer is None:
         return
     seats = range(config.players)
-    rules = env.make(config.game, 1, config.players, config.rules).rules
+    rules = env.describe(config.game, config.players, config.rules).rule_values
     each = max(1, config.batch // config.players)
     for first in range(0, min(done, writer.deals), each):
         deals = min(each, done - first)

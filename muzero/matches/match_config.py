@@ -11,8 +11,8 @@ from typing import Any
 import env
 from muzero.agents.agent_spec import AgentSpec, build, fingerprint, resolve, trained_for
 from muzero.config_fields import require
+from muzero.matches.chunk import MatchChunk
 from muzero.matches.store import GameRecordWriter, MatchStore
-from muzero.matches.workers import MatchChunk
 
 # Settings that do not change what happens in a game.
 _IRRELEVANT_TO_GAMES = ("games", "workers", "runtime", "address", "out", "stop", "margin", "records", "max_records")
@@ -59,8 +59,8 @@ class MatchConfig:
     def key(self) -> str:
         """Hash of everything that changes what happens in a game: settings, version of the rules, weights."""
         settings = {k: v for k, v in asdict(self).items() if k not in _IRRELEVANT_TO_GAMES}
-        tables = env.make(self.game, 1, self.players, self.rules)
-        settings |= {"version": tables.info.version, "rules": tables.rules}
+        game = env.describe(self.game, self.players, self.rules)
+        settings |= {"version": game.version, "rules": game.rule_values}
         settings["weights"] = [fingerprint(AgentSpec.parse(text)) for text in (self.a, self.b)]
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
@@ -90,19 +90,20 @@ def with_defaults(config: MatchConfig) -> MatchConfig:
             tables.bot(spec.target)
         build(spec, config.game, config.players, batch=1)
     if rules_are_free:
-        require_same_rules(tables, trained)
+        require_same_rules(tables.info, trained)
     return config
 
 
-def require_same_rules(tables: env.VecEnv, trained: dict[str, dict[str, Any]]) -> None:
-    """Refuse networks that were trained for other rules than the tables'.
+def require_same_rules(game: env.GameDescription, trained: dict[str, dict[str, Any]]) -> None:
+    """Refuse networks that were trained for other rules than the match's.
 
     Args:
-      tables: at which the match is played.
+      game: game of the match, with its rules.
       trained: what each agent's network was trained for (`trained_for`), by the text of the agent.
     """
+    ours = game.rule_values
     for text, found in trained.items():
-        theirs = env.make(tables.game, 1, tables.num_players, found.get("rules", {})).rules
-        differing = [f"{name}={theirs[name]}" for name in theirs if theirs[name] != tables.rules[name]]
-        expected = ", ".join(f"{name}={tables.rules[name]}" for name in theirs if theirs[name] != tables.rules[name])
+        theirs = env.describe(game.name, game.num_players, found.get("rules", {})).rule_values
+        differing = [f"{name}={theirs[name]}" for name in theirs if theirs[name] != ours[name]]
+        expected = ", ".join(f"{name}={ours[name]}" for name in theirs if theirs[name] != ours[name])
         require(not differing, f"agent {text!r}, rules", f"{expected} as the other agent (or say rules=...)", differing)

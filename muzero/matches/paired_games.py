@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import env
-from muzero.agents.agents import Agent, Bot, Random, Situation
+from muzero.agents.bots import Bot, Random
+from muzero.agents.situation import Agent, Situation
 from muzero.matches.games import Games, concatenate
-from muzero.matches.store import GameRecordWriter, InFlightStore
+
+if TYPE_CHECKING:
+    from muzero.matches.store import GameRecordWriter, InFlightStore
 
 Ints = NDArray[np.int64]
 Watcher = Callable[[Situation], None]  # called with every decision of the first agent

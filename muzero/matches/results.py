@@ -7,17 +7,19 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 import env
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec, fingerprint
-from muzero.matches.games import Games
-from muzero.matches.match_config import MatchConfig
 from muzero.runs.files import write_whole
 from muzero.runs.markdown import markdown_table
+
+if TYPE_CHECKING:
+    from muzero.matches.games import Games
+    from muzero.matches.match_config import MatchConfig
 
 Row = dict[str, Any]
 COUNTS = ("games", "wins", "draws", "losses", "truncated", "points")
@@ -79,7 +81,7 @@ def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int,
       failures: number of games that were played again because their worker had died.
     """
     n, best, tied, whole = len(games), games.won == 1, (games.won > 0) & (games.won < 1), ~games.truncated.astype(bool)
-    tables = env.make(config.game, 1, config.players, config.rules)
+    game = env.describe(config.game, config.players, config.rules)
     best_or_tied = stats.wilson(int((games.won > 0).sum()), n)
     counts = count_games(games)
     row: Row = {
@@ -87,8 +89,8 @@ def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int,
         "b": config.b,
         "game": config.game,
         "players": config.players,
-        "version": tables.info.version,
-        "rules": tables.rules,
+        "version": game.version,
+        "rules": game.rule_values,
         "weights_a": fingerprint(AgentSpec.parse(config.a)),
         "weights_b": fingerprint(AgentSpec.parse(config.b)),
         "seed": config.seed,
@@ -108,7 +110,7 @@ def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int,
         "seconds": seconds,
         "seconds_per_game": seconds / fresh if fresh and seconds is not None else None,
     }
-    names = tables.stat_names
+    names = game.stat_names
     turns = games.stats[:, names.index("turns")] if "turns" in names else games.decisions
     row["mean_turns"] = float(turns.mean())
     if config.players == 2 and n >= 4:
@@ -172,7 +174,7 @@ def write(out: Path, config: MatchConfig, result: Row, games: Games) -> None:
 
 
 def _write_csv(path: Path, config: MatchConfig, games: Games) -> None:
-    names = env.make(config.game, 1, config.players, config.rules).stat_names
+    names = env.describe(config.game, config.players, config.rules).stat_names
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(

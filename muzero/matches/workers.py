@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import get_context
 from typing import Any, Protocol
@@ -20,44 +19,18 @@ from typing import Any, Protocol
 import torch
 
 from muzero.agents.agent_spec import AgentSpec, build
-from muzero.agents.agents import Agent
+from muzero.agents.situation import Agent
 from muzero.config import cores
 from muzero.config_fields import require
+from muzero.matches.chunk import MatchChunk
 from muzero.matches.games import Games
 from muzero.matches.paired_games import paired_games
-from muzero.matches.store import GameRecordWriter, InFlightStore
 from muzero.runs.memory import settle_memory
 from muzero.runs.processes import die_with, first_line, join_ray
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)
 _AGENTS_CACHED = 4  # per process; each has an arena of hidden states
-
-
-@dataclass(frozen=True)
-class MatchChunk:
-    """Consecutive deals of a match, which one worker plays.
-
-    Attributes:
-      a, b: agents, see `muzero.agents.agent_spec`.
-      game, players, rules, seed: of the match.
-      batch: games at a time.
-      first, deals: number of the first deal, and number of deals.
-      record_writer: writes games as game records.
-      in_flight: saves games in flight.
-    """
-
-    a: str
-    b: str
-    game: str
-    players: int
-    rules: Any
-    seed: int
-    batch: int
-    first: int
-    deals: int
-    record_writer: GameRecordWriter | None = None
-    in_flight: InFlightStore | None = None
 
 
 @lru_cache(_AGENTS_CACHED)

@@ -7,6 +7,7 @@ explains the words and the letters of the shapes.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,10 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from muzero.config import ModelConfig
 from muzero.config_fields import require
 from muzero.model.layers import SeatIndices, sum_of_pair_products
-from muzero.model.spec import GameSpec, Group
+
+if TYPE_CHECKING:
+    from muzero.config import ModelConfig
+    from muzero.model.spec import GameSpec, Group
 
 
 class TokenEmbedding(nn.Module):

@@ -6,12 +6,16 @@ letters of the shapes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
-from muzero.config import ModelConfig
 from muzero.model.layers import PackedLinear, SeatIndices, mlp
-from muzero.model.spec import GameSpec
+
+if TYPE_CHECKING:
+    from muzero.config import ModelConfig
+    from muzero.model.spec import GameSpec
 
 
 class FlatDynamics(nn.Module):

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from muzero.config import ModelConfig
 from muzero.config_fields import require
 from muzero.model.layers import Support
-from muzero.model.spec import GameSpec
+
+if TYPE_CHECKING:
+    from muzero.config import ModelConfig
+    from muzero.model.spec import GameSpec
 
 
 class Prediction(NamedTuple):

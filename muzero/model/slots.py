@@ -13,17 +13,19 @@ other letters of the shapes.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from muzero.config import ModelConfig
 from muzero.model.encoders import EqualCards, block_order, groups_read
 from muzero.model.layers import SeatIndices, at_least_float32, gather_rows, sum_of_pair_products, sum_over
-from muzero.model.spec import GameSpec
+
+if TYPE_CHECKING:
+    from muzero.config import ModelConfig
+    from muzero.model.spec import GameSpec
 
 _PAIR_DIM = 16  # size of a slot's vector in a role, to be compared with another slot's
 

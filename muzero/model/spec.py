@@ -82,12 +82,16 @@ class GameSpec:
     @cache
     def of(game: str, num_players: int) -> GameSpec:
         """Spec of a game under its official rules; the same arguments give the same object."""
-        return GameSpec.of_tables(env.make(game, 1, num_players))
+        return GameSpec.of_description(env.describe(game, num_players))
 
     @staticmethod
     def of_tables(tables: env.VecEnv) -> GameSpec:
         """Spec of the game that is played at existing tables."""
-        info = tables.info
+        return GameSpec.of_description(tables.info)
+
+    @staticmethod
+    def of_description(info: env.GameDescription) -> GameSpec:
+        """Spec of a game from its description."""
         groups = tuple(
             Group(
                 g.name,
@@ -108,7 +112,7 @@ class GameSpec:
         others_show = any(any(g.card) for g in groups if not g.slots)
         consistent = all(slots_show) or not (others_show or any(slots_show))
         expected = "one in every group of slots, or none at all"
-        require(consistent, f"{tables.game}, fields that show a card", expected, slots_show)
+        require(consistent, f"{info.name}, fields that show a card", expected, slots_show)
         rules = info.phase_table
         widest = max(1, *(len(shape.slots) for shape in info.action_shapes))
         touched = np.full((2, info.num_actions, widest), -1, np.int64)
@@ -120,9 +124,9 @@ class GameSpec:
         for array in (touched, kinds, blocks):
             array.setflags(write=False)
         return GameSpec(
-            game=tables.game,
+            game=info.name,
             version=info.version,
-            num_players=tables.num_players,
+            num_players=info.num_players,
             num_actions=info.num_actions,
             groups=groups,
             phase_table=PhaseTable(

@@ -6,15 +6,17 @@ folder, its import below, with `NATIVE_STEP = None`, and its block in CMakeLists
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcts import Requests
-from muzero.config import SearchConfig
 from muzero.model.native.slot_step import SlotStep
-from muzero.model.network import Network
+
+if TYPE_CHECKING:
+    from mcts import Requests
+    from muzero.config import SearchConfig
+    from muzero.model.interface import BaseNetwork
 
 
 class NativeStep(Protocol):
@@ -25,10 +27,10 @@ class NativeStep(Protocol):
       bf16: multiply in bfloat16.
     """
 
-    def __init__(self, network: Network, *, bf16: bool = False) -> None: ...
+    def __init__(self, network: BaseNetwork, *, bf16: bool = False) -> None: ...
 
     @staticmethod
-    def unsupported_reason(network: Network, bf16: bool = False) -> str | None:
+    def unsupported_reason(network: BaseNetwork, bf16: bool = False) -> str | None:
         """Reason why this step cannot run a network, as "expected ..., got ...", or None if it can."""
         ...
 
@@ -62,7 +64,7 @@ NATIVE_STEP: type[NativeStep] | None = SlotStep
 
 
 def resolve_backend(
-    network: Network, config: SearchConfig, otherwise: str = "compiled", key: str = "search.backend"
+    network: BaseNetwork, config: SearchConfig, otherwise: str = "compiled", key: str = "search.backend"
 ) -> str:
     """Backend that a search with this network uses: the configured one, with "auto" resolved.
 
@@ -82,7 +84,7 @@ def resolve_backend(
     return otherwise if reason else "native"
 
 
-def make_native_step(network: Network, config: SearchConfig) -> NativeStep | None:
+def make_native_step(network: BaseNetwork, config: SearchConfig) -> NativeStep | None:
     """The native step if the resolved backend is "native", otherwise None."""
     if config.backend != "native":
         return None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mcts import Config, Requests, Search
-from muzero.config import SearchConfig
-from muzero.model.network import Network
-from muzero.search.backend import NativeStep
 from muzero.search.plan import Analysis, Plan
+
+if TYPE_CHECKING:
+    from muzero.config import SearchConfig
+    from muzero.model.interface import BaseNetwork
+    from muzero.search.backend import NativeStep
 
 # Backends that go through torch.compile, and whether sizes are dynamic (None: only those marked as such).
 COMPILED_BACKENDS = {"compiled": False, "cuda_graphs": False, "compiled_dynamic": None}
@@ -62,7 +65,7 @@ class Lane:
       step: native step of the network; None runs the recurrent step in torch.
     """
 
-    def __init__(self, network: Network, config: SearchConfig, batch: int, step: NativeStep | None) -> None:
+    def __init__(self, network: BaseNetwork, config: SearchConfig, batch: int, step: NativeStep | None) -> None:
         self.config, self.network, self.step, self.batch = config, network, step, batch
         self.device = next(network.parameters()).device
         spec = network.spec
@@ -226,14 +229,16 @@ class Lane:
         return _compiled_recurrent(backend, self.device.type)(self.network, latents, requests, self.config.backup)
 
 
-def _recurrent(network: Network, latents: Tensor, requests: Tensor, backup: str) -> tuple[Tensor, Tensor]:
+def _recurrent(network: BaseNetwork, latents: Tensor, requests: Tensor, backup: str) -> tuple[Tensor, Tensor]:
     """latents [nodes B, L], requests [4, N], the rows of a `Requests` -> next latents [N, L], outputs [N, A + 2 V]."""
     parent, action, shift, to_play = requests
     return network.recurrent(latents[parent], action, shift, to_play, backup)
 
 
 @cache
-def _compiled_recurrent(backend: str, device: str) -> Callable[[Network, Tensor, Tensor, str], tuple[Tensor, Tensor]]:
+def _compiled_recurrent(
+    backend: str, device: str
+) -> Callable[[BaseNetwork, Tensor, Tensor, str], tuple[Tensor, Tensor]]:
     """`_recurrent` through torch.compile, which keeps one version per network structure and device and, unless the
     backend is "compiled_dynamic", per batch size."""
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _MOST_VERSIONS)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muzero.config import SearchConfig
-from muzero.model.network import Network
+from muzero.model.interface import BaseNetwork
 from muzero.search.backend import make_native_step, resolve_backend
 from muzero.search.lane import COMPILED_BACKENDS, Clock, Lane
 from muzero.search.plan import Analysis, Plan
@@ -35,7 +35,7 @@ class Planner:
       greedy: evaluate: no root noise, an unchanged prior, and the most visited action.
     """
 
-    def __init__(self, network: Network, config: SearchConfig, batch: int, *, greedy: bool = False) -> None:
+    def __init__(self, network: BaseNetwork, config: SearchConfig, batch: int, *, greedy: bool = False) -> None:
         config.check()
         greedy_overrides: dict[str, Any] = {}
         if greedy:

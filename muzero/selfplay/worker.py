@@ -23,7 +23,7 @@ from muzero.config import Config
 from muzero.config_fields import require
 from muzero.data.seats import to_seats
 from muzero.data.trajectory import Episode, TrajectoryBuffer
-from muzero.model.network import Network
+from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs.memory import give_back_memory, resident_megabytes
 from muzero.search.backend import resolve_backend
@@ -117,8 +117,8 @@ class SelfPlay:
         )
         self.spec = GameSpec.of_tables(self.tables)
         self.bots = [self.tables.bot(name) for name in game.bots]
-        self.network = Network(self.spec, config.model).to(self.device).eval()
-        self.past_self = Network(self.spec, config.model).to(self.device).eval()
+        self.network = make_network(self.spec, config.model).to(self.device).eval()
+        self.past_self = make_network(self.spec, config.model).to(self.device).eval()
         t = self.tables
         longest = int(t.rules["max_decisions"])
         self.trajectory = TrajectoryBuffer(t.num_envs, t.num_players, t.width, t.num_actions, longest)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from muzero.runs.memory import resident_megabytes
-from muzero.selfplay.worker import PlayResult
-from muzero.training.run_state import RunState
+
+if TYPE_CHECKING:
+    from muzero.selfplay.worker import PlayResult
+    from muzero.training.run_state import RunState
 
 
 def diagnostics(state: RunState, played: list[PlayResult]) -> dict[str, Any]:

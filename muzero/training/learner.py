@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from muzero.config import LearnerConfig
 from muzero.data.replay_buffer import Batch
-from muzero.model.network import Network
+from muzero.model.interface import BaseNetwork
 from muzero.training.losses import LOSSES, compiled_losses, window_losses
 
 _EMA_SHARE = 10  # at first the average is over a tenth of the steps so far: early weights are soon out of date
@@ -25,7 +25,7 @@ class DivergedError(RuntimeError):
 class _SmallerTable(nn.Module):
     """Losses of a network for fewer players, whose weights are parts of another network's."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: BaseNetwork) -> None:
         super().__init__()
         self.network = network
 
@@ -50,7 +50,7 @@ class Learner:
     """
 
     def __init__(
-        self, network: Network, config: LearnerConfig, smaller: Sequence[Network] = (), discount: float = 1.0
+        self, network: BaseNetwork, config: LearnerConfig, smaller: Sequence[BaseNetwork] = (), discount: float = 1.0
     ) -> None:
         config.check()
         self.network, self.config, self.discount = network, config, discount

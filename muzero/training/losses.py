@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from muzero.model.network import Network
+from muzero.model.interface import BaseNetwork
 
 LOSSES = ("policy", "value", "reward", "winner", "rank", "reconstruction", "consistency")
 _COMPILED_KINDS = 64  # compiled versions of the losses: per network, batch size, device and thread count
@@ -32,7 +32,7 @@ def per_ego(target: Tensor, egos: int) -> Tensor:
 
 
 def window_losses(
-    network: Network,
+    network: BaseNetwork,
     batch: dict[str, Tensor],
     one_step_share: float = 0.0,
     discount: float = 1.0,
@@ -117,7 +117,7 @@ def window_losses(
     return torch.stack([totals[name] for name in LOSSES]), td_error
 
 
-def _unroll(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def _unroll(network: BaseNetwork, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """Latents [B, K+1, L] from the first observations on, and reward logits [B, K, P, N] of the steps between."""
     latent = network.represent(batch["obs"][:, 0])
     latents, rewards = [latent], []
@@ -129,7 +129,7 @@ def _unroll(network: Network, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]
     return torch.stack(latents, 1), torch.stack(rewards, 1)
 
 
-def value_shares(network: Network, to_play: Tensor) -> Tensor:
+def value_shares(network: BaseNetwork, to_play: Tensor) -> Tensor:
     """Share of each seat's value in the value loss, [N, P] for to_play [N], or [1, P] if it is the same everywhere.
 
     Where hands are hidden the observer's own value has half of the weight: most of what decides the values of the
@@ -143,7 +143,7 @@ def value_shares(network: Network, to_play: Tensor) -> Tensor:
     return 0.5 * own + 0.5 / (P - 1) * (1 - own)
 
 
-def one_step_values(network: Network, batch: dict[str, Tensor], values_next: Tensor, discount: float) -> Tensor:
+def one_step_values(network: BaseNetwork, batch: dict[str, Tensor], values_next: Tensor, discount: float) -> Tensor:
     """Reward of each position plus the discounted value of the next, [B, K+1, P]; 0 at the last position.
 
     Args:
@@ -155,7 +155,7 @@ def one_step_values(network: Network, batch: dict[str, Tensor], values_next: Ten
     return F.pad(batch["reward"] + discount * values_next.gather(2, seats), (0, 0, 0, 1))
 
 
-def one_step_mask(network: Network, batch: dict[str, Tensor]) -> Tensor:
+def one_step_mask(network: BaseNetwork, batch: dict[str, Tensor]) -> Tensor:
     """Mask [B, K+1] of positions whose next position's value is a target."""
     known = batch["live"][:, 1:]
     if network.spec.private:

@@ -14,7 +14,7 @@ from muzero.config_fields import require
 from muzero.data.augmentation import SlotPermutation
 from muzero.data.replay_buffer import megabytes_needed
 from muzero.model.encoders import groups_read
-from muzero.model.network import Network
+from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs.processes import pick_device
 from muzero.search.backend import resolve_backend
@@ -62,7 +62,9 @@ def _check_tables(game: GameConfig) -> None:
 def _check_replay_memory(config: Config, players: int) -> None:
     """Raises a ValueError if the longest game does not fit into the replay buffer for this number of players."""
     spec = GameSpec.of(config.game.name, players)
-    longest = int(env.make(config.game.name, 1, players, config.game.rules_for_training()).rules["max_decisions"])
+    game = env.describe(config.game.name, players, config.game.rules_for_training())
+    longest = game.rule_values["max_decisions"]
+    assert isinstance(longest, int)
     room = megabytes_needed(longest, players, spec.width, spec.num_actions, len(spec.phase_table.possible))
     room *= len(config.player_counts())
     expected = f"at least {room:.3g}, the room of a game of {longest} decisions (max_decisions)"
@@ -77,4 +79,4 @@ def check_machine(config: Config) -> None:
     require(on_gpu or backend != "cuda_graphs", "search.backend", "not cuda_graphs where self-play has no GPU", backend)
     require(not on_gpu or backend != "native", "search.backend", "not native where self-play has a GPU", backend)
     if backend == "native":  # refuses networks and processors that the native step cannot serve
-        resolve_backend(Network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)
+        resolve_backend(make_network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)

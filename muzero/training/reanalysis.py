@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 
 from muzero.data.seats import to_seats
-from muzero.model.network import Network
+from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.search.planner import Planner
-from muzero.training.run_state import RunState
+
+if TYPE_CHECKING:
+    from muzero.training.run_state import RunState
 
 _BATCH = 256  # positions searched at a time
 
@@ -42,6 +46,6 @@ class Reanalyser:
             planner = self._planners.get(players)
             if planner is None or planner.config.simulations != simulations:
                 spec = GameSpec.of(state.config.game.name, players)
-                network = Network(spec, state.config.model).to(self.device).eval()
+                network = make_network(spec, state.config.model).to(self.device).eval()
                 planner = self._planners[players] = Planner(network, state.search(simulations), _BATCH)
             planner.network.load_state_dict(state.weights_for(players))

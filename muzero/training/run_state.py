@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from muzero.config import Config, SearchConfig, scheduled
 from muzero.data.replay_buffer import ReplayBuffer
-from muzero.model.network import Network
+from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.selfplay.opponents import Curriculum, Pool
-from muzero.selfplay.worker import PlayResult
 from muzero.training.learner import Learner
 from muzero.training.optimizer_state import optimizer_state, restore_optimizer, rng_from_json, rng_to_json
+
+if TYPE_CHECKING:
+    from muzero.selfplay.worker import PlayResult
 
 
 class RunState:
@@ -40,8 +42,8 @@ class RunState:
     def __init__(self, config: Config, device: torch.device) -> None:
         self.config = config
         specs = [GameSpec.of(config.game.name, players) for players in config.player_counts()]
-        self.network = Network(specs[-1], config.model).to(device)
-        smaller = [Network(spec, config.model).to(device) for spec in specs[:-1]]
+        self.network = make_network(specs[-1], config.model).to(device)
+        smaller = [make_network(spec, config.model).to(device) for spec in specs[:-1]]
         self.learner = Learner(self.network, config.learner, smaller, config.search.discount)
         self.replays = {spec.num_players: make_replay_buffer(config, spec, self.network.frame) for spec in specs}
         self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots)

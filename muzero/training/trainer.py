@@ -15,7 +15,7 @@ from muzero.agents.agents import Searcher
 from muzero.config import Config, cores, scheduled
 from muzero.data.augmentation import SlotPermutation
 from muzero.matches.bot_evaluation import evaluate_bots
-from muzero.model.network import Network
+from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.runs.display import Display
@@ -242,7 +242,7 @@ class Trainer:
         """Agent with the weights of self-play and greedy search, at tables for `game.players`."""
         config, players = self.config, self.config.game.players
         if self._evaluated is None:
-            network = Network(GameSpec.of(config.game.name, players), config.model).to(self.device).eval()
+            network = make_network(GameSpec.of(config.game.name, players), config.model).to(self.device).eval()
             search = self.state.search(config.evaluation.simulations)
             self._evaluated = Searcher(network, search, config.selfplay.tables, name="agent")
         self._evaluated.planner.network.load_state_dict(self.state.weights_for(players))

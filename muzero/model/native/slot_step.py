@@ -7,6 +7,8 @@ the kernels under the names that they have there. `muzero.search.backend` is the
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -15,13 +17,23 @@ from torch.nn import functional as F
 
 from mcts import Requests
 from muzero.config_fields import require
+from muzero.model.flat import FlatDynamics, FlatPolicy, FlatTrunk
 from muzero.model.native import _native
-from muzero.model.network import Network
 from muzero.model.slots import SlotDynamics, SlotPolicy, SlotTrunk
+
+if TYPE_CHECKING:
+    from muzero.model.interface import BaseNetwork
+    from muzero.model.network import Network
 
 BF16 = "bf16"  # name of the kernel for bfloat16
 _ALIGN = 16  # sizes of latents and layers must be multiples of it
 _NEVER = -1e9  # logit of a padding bin
+# Parts of a `muzero.model.network.Network`, by which it is told from other networks.
+_PARTS = {
+    "dynamics": (SlotDynamics, FlatDynamics),
+    "trunk": (SlotTrunk, FlatTrunk),
+    "policy": (SlotPolicy, FlatPolicy),
+}
 
 
 class SlotStep:
@@ -33,23 +45,26 @@ class SlotStep:
       kernel: one of `_native.kernels()`; by default the fastest one of the precision.
     """
 
-    def __init__(self, network: Network, *, bf16: bool = False, kernel: str = "") -> None:
+    def __init__(self, network: BaseNetwork, *, bf16: bool = False, kernel: str = "") -> None:
         kernel = kernel or (BF16 if bf16 else _native.kernels()[0])
         reason = self.unsupported_reason(network, kernel == BF16)
         require(reason is None, "network", reason or "", network.config.latent)
-        self.network, self.kernel = network, kernel
-        assert isinstance(network.dynamics, SlotDynamics)
-        assert isinstance(network.trunk, SlotTrunk)
-        assert isinstance(network.policy, SlotPolicy)
-        self._parts = network.dynamics, network.trunk, network.policy
+        self.network, self.kernel = cast("Network", network), kernel
+        dynamics, trunk, policy = self.network.dynamics, self.network.trunk, self.network.policy
+        assert isinstance(dynamics, SlotDynamics)
+        assert isinstance(trunk, SlotTrunk)
+        assert isinstance(policy, SlotPolicy)
+        self._parts = dynamics, trunk, policy
         self._native = _native.SlotNetwork(kernel, self._sizes(), self._indices())
         self._loaded: list[tuple[nn.Parameter, int]] = []  # parameters and their versions
         self._ablation = ""
         self.refresh()
 
     @staticmethod
-    def unsupported_reason(network: Network, bf16: bool = False) -> str | None:
+    def unsupported_reason(network: BaseNetwork, bf16: bool = False) -> str | None:
         """Reason why the native step cannot run a network, as "expected ..., got ...", or None if it can."""
+        if not all(isinstance(getattr(network, part, None), kinds) for part, kinds in _PARTS.items()):
+            return f"expected a network with the parts of muzero.model.network.Network, got {type(network).__name__}"
         config = network.config
         if config.latent != "slots":
             return f"expected model.latent=slots, got {config.latent}"
