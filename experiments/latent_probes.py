@@ -345,7 +345,7 @@ def experiment(options: argparse.Namespace, command: str) -> None:
     loaded = [load(run, options.iteration) for run in runs]
     trained = {str(run.path): trained_for(AgentSpec.of("policy", run.path)) or {} for run in runs}
     rules = trained[str(runs[0].path)].get("rules", {})
-    require_same_rules(env.make(GAME, 1, runs[0].players, rules), trained)
+    require_same_rules(env.describe(GAME, runs[0].players, rules), trained)
     positions = gather([network for _, network in loaded], options.games, rules, options.seed)
     fold = folds_of(positions.game, options.seed)
     probes = []

@@ -14,6 +14,7 @@ from muzero.model.interface import BaseNetwork, Prediction
 from muzero.model.network import NETWORKS, Network, make_network, register_network
 from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
+from muzero.search.backend import resolve_backend
 from muzero.search.planner import Planner
 from tests.model.helpers import kinds, played_tables, random_network, seats, variants
 
@@ -52,7 +53,7 @@ def test_custom_network_plays_a_game_with_search_and_legal_actions(
     torch.manual_seed(0)
     network = make_network(GameSpec.of(game, 2), ModelConfig(latent_dim=16), "linear").eval()
     assert isinstance(network, LinearNetwork)
-    planner = Planner(network, SearchConfig(simulations=4, backup=backup, backend="eager"), 1)  # type: ignore[arg-type]
+    planner = Planner(network, SearchConfig(simulations=4, backup=backup, backend="eager"), 1)
     tables = env.make(game, 1, 2, seed=5, auto_reset=False)
     decisions = 0
     while not tables.done.all():
@@ -95,6 +96,17 @@ def test_networks_are_made_by_the_name_of_their_kind(monkeypatch: pytest.MonkeyP
     assert type(make_network(spec, config, "linear")) is LinearNetwork
     with pytest.raises(ValueError, match="kind of network: expected a new name beside muzero, linear, got 'muzero'"):
         register_network("muzero", LinearNetwork)
+
+
+def test_native_step_refuses_a_custom_network_whatever_its_configuration_says() -> None:
+    config = load_model_config("tiny")
+    assert config.latent == "slots"
+    network, own = LinearNetwork(GameSpec.of("skyjo", 2), config), Network(GameSpec.of("skyjo", 2), config)
+    assert resolve_backend(own, SearchConfig(backend="auto")) == "native"
+    assert resolve_backend(network, SearchConfig(backend="auto")) == "compiled"
+    reason = r"search\.backend=native: expected .* parts of muzero\.model\.network\.Network, got LinearNetwork"
+    with pytest.raises(ValueError, match=reason):
+        resolve_backend(network, SearchConfig(backend="native"))
 
 
 def test_parts_that_a_custom_network_lacks_are_refused() -> None:
