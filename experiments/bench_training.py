@@ -82,7 +82,7 @@ def preset(name: str, *overrides: str) -> Config:
         return read_config(compose("config", chosen))
 
 
-class Watched(Trainer):
+class TimedTrainer(Trainer):
     """Trainer that keeps the results of self-play."""
 
     def __init__(self, config: Config, run: RunDirectory) -> None:
@@ -96,10 +96,10 @@ class Watched(Trainer):
 
 
 @contextmanager
-def training(config: Config) -> Iterator[Watched]:
+def training(config: Config) -> Iterator[TimedTrainer]:
     """Trainer in a temporary run directory."""
     with tempfile.TemporaryDirectory() as place, open_run(place, asdict(config), CHANGEABLE) as run:
-        trainer = Watched(config, run)
+        trainer = TimedTrainer(config, run)
         try:
             yield trainer
         finally:
@@ -136,7 +136,7 @@ def in_turn(
 # ---- stages ----------------------------------------------------------------------------------------------------------
 
 
-def iterations(trainer: Watched, at_least: float) -> Figures:
+def iterations(trainer: TimedTrainer, at_least: float) -> Figures:
     """Seconds per iteration by stage, once learning has begun, and speeds."""
     if trainer.asynchronous:
         trainer.request()
@@ -174,7 +174,7 @@ def fill(replay: ReplayBuffer, episodes: Sequence[Episode]) -> None:
         added += 1
 
 
-def learning(trainer: Watched, at_least: float) -> Figures:
+def learning(trainer: TimedTrainer, at_least: float) -> Figures:
     """Steps per second from a full replay buffer and of the network alone, and the buffer's part of a step."""
     config, learner, steps = trainer.config, trainer.state.learner, trainer.config.train.steps
     replay, rng = trainer.state.replays[config.game.players], trainer.state.rng
@@ -210,7 +210,7 @@ def learning(trainer: Watched, at_least: float) -> Figures:
     }
 
 
-def first_request(config: Config, mixture: OpponentMix, **changed: Any) -> PlayRequest:
+def first_request(config: Config, opponents: OpponentMix, **changed: Any) -> PlayRequest:
     """Request that the trainer makes at the start, with these opponents."""
     c = config.selfplay
     return replace(
@@ -220,7 +220,7 @@ def first_request(config: Config, mixture: OpponentMix, **changed: Any) -> PlayR
             steps=c.steps_per_iteration,
             simulations=int(scheduled(c.simulations, 0, config.search.simulations)),
             temperature=float(scheduled(c.temperature, 0, 1.0)),
-            opponents=mixture,
+            opponents=opponents,
         ),
         **changed,
     )
@@ -298,10 +298,10 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
     """Seconds of a whole iteration, projected from steps of all tables in mid-game and from steps of the learner."""
     torch.set_num_threads(selfplay_threads(config))
     worker = SelfPlay(config)
-    mixture = OpponentMix(0.0, Curriculum(config.selfplay.curriculum, config.game.bots).shares())
-    idle = first_request(config, mixture, simulations=1)
+    opponents = OpponentMix(0.0, Curriculum(config.selfplay.curriculum, config.game.bots).shares())
+    idle = first_request(config, opponents, simulations=1)
     worker.play(replace(idle, steps=31))
-    request = first_request(config, mixture, steps=1)
+    request = first_request(config, opponents, steps=1)
     moves: list[PlayResult] = []
     while len(moves) < 2 or sum(move.seconds for move in moves) < at_least:
         moves.append(worker.play(request))

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 from scipy.stats import binom
 
-from experiments import common as studies
+from experiments import common
 from experiments.common import Row
 from muzero import stats
 from muzero.agents.agents import Bot
@@ -212,7 +212,7 @@ def sizes() -> list[Row]:
 # ---- the study -------------------------------------------------------------------------------------------------------
 
 
-def study(options: argparse.Namespace, command: str) -> None:
+def run(options: argparse.Namespace, command: str) -> None:
     """Simulate, play and write the results."""
     matches, games, seed = options.matches, options.games, options.seed
     played = {
@@ -252,7 +252,7 @@ def study(options: argparse.Namespace, command: str) -> None:
         "variance_reduction": [reduction(*key, found) for key, found in played.items()],
         "sample_sizes": sizes(),
     }
-    studies.write_results(options.out, "interval_coverage", result, markdown(result, command), plot(result))
+    common.write_results(options.out, "interval_coverage", result, markdown(result, command), plot(result))
 
 
 def markdown(result: Row, command: str) -> str:
@@ -286,7 +286,7 @@ def markdown(result: Row, command: str) -> str:
     ]
     lines += [f"0.5 is in Wilson's interval {e['inside']['wilson']} times and in the paired one"]
     lines += [
-        f"{e['inside']['paired_bootstrap']} times; p < 0.05 {e['false_alarms']} times. Over all: {studies.rate(e)}."
+        f"{e['inside']['paired_bootstrap']} times; p < 0.05 {e['false_alarms']} times. Over all: {common.rate(e)}."
     ]
     lines += ["", "## Variance reduction of paired deals", ""]
     lines += ["Number of games on separate deals that would be as precise as one game of a pair.", ""]
@@ -340,12 +340,12 @@ def plot(result: Row) -> Figure:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the experiment; return the exit code."""
-    parser = studies.make_parser(__doc__, "of each simulated match, an even number")
+    parser = common.make_parser(__doc__, "of each simulated match, an even number")
     parser.add_argument("--matches", type=int, default=4000, help="simulated per row (default: 4000)")
     parser.add_argument("--deals", type=int, default=10_000, help="of each pair of bots (default: 10000)")
     parser.add_argument("--evaluations", type=int, default=100, help="of two equal agents (default: 100)")
     parser.add_argument("--evaluation-games", type=int, default=400, help="of each of them (default: 400)")
-    return studies.run_experiment(parser, study, argv)
+    return common.run_experiment(parser, run, argv)
 
 
 if __name__ == "__main__":

@@ -20,15 +20,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from matplotlib.figure import Figure
 
-from experiments import common as studies
+from experiments import common
 from experiments.common import MatchSpec, Row, Run, agent_of
 from muzero.config import require
 from muzero.matches import ladder
 
 
-def meetings(runs: Sequence[Run], iteration: int, options: argparse.Namespace) -> list[MatchSpec]:
+def match_specs(runs: Sequence[Run], iteration: int, options: argparse.Namespace) -> list[MatchSpec]:
     """All matches between runs of different variants."""
-    groups = studies.variants(runs)
+    groups = common.variants(runs)
     require(len(groups) >= 2, "--runs", "runs of two variants or more", ", ".join(groups))
     found = []
     for first, second in combinations(groups, 2):
@@ -54,8 +54,8 @@ def combine(rows: Sequence[Row]) -> list[Row]:
             "b": second,
             "game": found[0]["game"],
             "pairs": len(found),
-            **studies.pooled(found),
-            "over_pairs": studies.over_pairs(found),
+            **common.pooled(found),
+            "over_pairs": common.over_pairs(found),
         }
         for (first, second), found in groups.items()
     ]
@@ -72,46 +72,46 @@ def markdown(result: Row, command: str) -> str:
         [r["name"], f"{r['elo']:+.0f}", f"[{r['low']:+.0f}, {r['high']:+.0f}]", f"{r['points']:g} of {r['games']:g}"]
         for r in result["ratings"]
     ]
-    lines += [*studies.table(["variant", "Elo", "95 %", "points"], ratings), ""]
+    lines += [*common.table(["variant", "Elo", "95 %", "points"], ratings), ""]
     cells = [
         [
             f"{row['a']} against {row['b']}",
             row["pairs"],
             row["games"],
-            studies.rate(row),
-            studies.seeds(row["over_pairs"]),
+            common.rate(row),
+            common.seeds(row["over_pairs"]),
         ]
         for row in result["pairings"]
     ]
-    lines += studies.table(["", "pairs", "games", "win rate", "mean over pairs"], cells)
+    lines += common.table(["", "pairs", "games", "win rate", "mean over pairs"], cells)
     return "\n".join(lines) + "\n"
 
 
-def study(options: argparse.Namespace, command: str) -> None:
+def run(options: argparse.Namespace, command: str) -> None:
     """Play all matches and write tables and figure."""
-    runs = studies.read_runs(options.runs)
-    studies.same_players(runs)
+    runs = common.read_runs(options.runs)
+    common.same_players(runs)
     require(runs[0].players == 2, "--runs", "runs for two players, so that a ladder makes sense", runs[0].players)
-    iteration = studies.iterations_of(runs, [options.iteration] if options.iteration is not None else None)[-1]
-    matches = studies.play_match_specs(meetings(runs, iteration, options), options)
-    rows, names = combine(matches), list(studies.variants(runs))
+    iteration = common.iterations_of(runs, [options.iteration] if options.iteration is not None else None)[-1]
+    matches = common.play_match_specs(match_specs(runs, iteration, options), options)
+    rows, names = combine(matches), list(common.variants(runs))
     found = ladder.rate(rows, names, "baseline" if "baseline" in names else names[0])
     figure: Figure = ladder.plot(found, rows)
     result: Row = {"command": command, "iteration": iteration, "anchor": found.anchor}
     result |= {"ratings": [vars(rating) for rating in found.ratings], "pairings": rows, "matches": matches}
-    studies.write_results(options.out, "training_ablation", result, markdown(result, command), figure)
+    common.write_results(options.out, "training_ablation", result, markdown(result, command), figure)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the study; returns the exit code."""
-    parser = studies.make_parser(__doc__)
+    parser = common.make_parser(__doc__)
     parser.add_argument("--runs", nargs="+", type=Path, required=True, metavar="RUN")
     parser.add_argument(
         "--iteration", type=int, metavar="I", help="iteration to compare (default: the newest that all runs have)"
     )
     parser.add_argument("--all-pairs", action="store_true", help="every run plays every run of the other variants")
-    studies.add_match_options(parser)
-    return studies.run_experiment(parser, study, argv)
+    common.add_match_options(parser)
+    return common.run_experiment(parser, run, argv)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A setting is declared once: its default, its range and its meaning are the arguments of `number`, `choice` or another
 function of muzero/config_fields.py, and `Config.check` compares all values with their ranges. Checks that need a game,
-a network or the machine are in muzero/training/preflight.py: this module imports nothing else of the project.
+a network or the machine are in muzero/training/preflight.py. Settings of the trees are declared in mcts/config.h.
 """
 
 # ruff: noqa: RUF009  (the functions that declare lists and dicts return a field with a factory)

@@ -106,12 +106,11 @@ def tree_setting(name: str) -> Any:
     declared = _TREE_SETTINGS[name]
 
     def holds(value: Any) -> bool:
-        if declared.choices:
-            return value in declared.choices
-        if declared.low is None:
-            return True
-        low = value > declared.low if declared.low_excluded else value >= declared.low
-        return bool(low and (declared.high is None or value <= declared.high))
+        try:
+            mcts.Config(**{name: value})
+        except (TypeError, ValueError):
+            return False
+        return True
 
     return setting(declared.default, declared.meaning, declared.expected, holds)
 

@@ -26,7 +26,7 @@ class Simulator:
       simulations: worlds played per decision, over all actions.
       bot: plays all seats in the sampled worlds, and proposes an action.
       network: evaluates the position after the action, instead of a playout by the bot.
-      margin: weight of the score difference (per 100 points) relative to the win.
+      margin: weight of the score difference, in units of the game's score scale, relative to the win.
       caution: standard errors by which another action must be better than the bot's.
       most_tables: largest number of worlds at a time.
       threads: threads that step the worlds.
@@ -124,7 +124,7 @@ class Simulator:
         others = (scores.sum(1) - own) / (worlds.num_players - 1)
         best = worlds.ranks[: len(seats)] == 1
         won = np.where(worlds.done[: len(seats)], best[index, seats] / best.sum(1), 0.0)
-        return np.asarray(won + self.margin * (others - own) / 100)
+        return np.asarray(won + self.margin * (others - own) / worlds.info.score_scale)
 
     @torch.inference_mode()
     def _predicted(self, worlds: env.VecEnv, paid: NDArray[np.float64], seats: NDArray[np.int8]) -> NDArray[np.float64]:

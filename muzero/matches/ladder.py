@@ -39,6 +39,7 @@ from muzero.matches.match import play_matches
 from muzero.matches.match_config import MatchConfig, require_same_rules, with_defaults
 from muzero.matches.results import Row
 from muzero.matches.workers import WorkerPool, make_worker_pool
+from muzero.runs.files import replacing, write_whole
 from muzero.runs.markdown import markdown_table
 
 _SHARED = ("game", "version", "rules")  # figures that all pairings share
@@ -230,9 +231,9 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str
         "fit": found.fit,
         "dispersion": found.dispersion,
     }
-    (out / "ladder.json").write_text(json.dumps(content, indent=1) + "\n")
-    (out / "ladder.md").write_text(page)
-    with (out / "ladder.csv").open("w", newline="") as file:
+    write_whole(out / "ladder.json", json.dumps(content, indent=1) + "\n")
+    write_whole(out / "ladder.md", page)
+    with replacing(out / "ladder.csv") as draft, draft.open("w", newline="") as file:
         names = "a b games wins draws losses truncated points win_rate wilson_low wilson_high mean_score_a mean_score_b"
         writer = csv.DictWriter(file, names.split(), extrasaction="ignore")
         writer.writeheader()

@@ -31,6 +31,7 @@ import numpy as np
 
 from muzero.config_fields import require
 from muzero.runs.curves import Estimate, make_figures, measure, win_rate
+from muzero.runs.files import write_whole
 from muzero.runs.markdown import markdown_table
 from muzero.runs.run import Run, read_runs
 
@@ -125,9 +126,9 @@ def report(paths: Sequence[Path], out: Path, smooth: int, command: str) -> str:
         for name, figure in figures.items():
             figure.savefig(out / f"{name}.png", dpi=120)
             figure.savefig(out / f"{name}.svg", metadata={"Date": None})
-    (out / "report.md").write_text(page)
+    write_whole(out / "report.md", page)
     content = {"command": command, "smooth": smooth, "runs": rows}
-    (out / "report.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+    write_whole(out / "report.json", json.dumps(content, indent=1, allow_nan=False) + "\n")
     return page
 
 

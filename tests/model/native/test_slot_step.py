@@ -181,7 +181,9 @@ def test_unsupported_networks_are_refused_by_name() -> None:
         SlotStep(make(), kernel="abacus")
 
 
-def test_bfloat16_is_what_was_columnsfor_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_kernel_is_used_if_asked_for_and_refused_where_the_processor_lacks_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Another precision must not be substituted: match results are stored by precision."""
     monkeypatch.setattr(_native, "kernels", lambda: ["base"])
     network, config = make(), SearchConfig(bf16=True, backend="native")
