@@ -13,38 +13,16 @@ import env
 from tests.env.cases import KUHN
 from tests.oracle.kuhn import ENDINGS, JACK, KING, LETTERS, QUEEN, Kuhn, chips_won
 from tests.oracle.kuhn_solver import (
+    BOT_POLICIES,
     GAME_VALUE,
     HISTORIES,
-    Policy,
     best_response_value,
-    constant,
     equilibrium,
     exploitability,
     information_sets,
     value,
 )
-
-POLICIES: dict[str, Policy] = {
-    "equilibrium": equilibrium(Fraction(1, 3)),
-    "equilibrium(alpha=0)": equilibrium(Fraction(0)),
-    "equilibrium(alpha=0.25)": equilibrium(Fraction(1, 4)),
-    "uniform": constant(Fraction(1, 2)),
-    "uniform(bet=0.25)": constant(Fraction(1, 4)),
-    "random": constant(Fraction(1, 2)),
-    "always_bet": constant(Fraction(1)),
-    "always_pass": constant(Fraction(0)),
-}
-
-
-def deals_by_cards() -> dict[tuple[int, int], int]:
-    """Hands of both seats -> the number of a deal of seed 0 that gives them; there are six."""
-    tables = env.make("kuhn", 64)
-    found: dict[tuple[int, int], int] = {}
-    for i in range(64):
-        first, second = tables.inspect(i)["hands"]
-        found.setdefault((first, second), i)
-    return found
-
+from tests.oracle.kuhn_tables import deals_by_cards
 
 # ------------------------------------------------------------------------------------------------ the rules
 
@@ -175,7 +153,7 @@ def test_outside_the_family_a_first_player_can_be_exploited() -> None:
     ],
 )
 def test_exploitability_of_the_bots_worked_out_by_hand(name: str, first: Fraction, second: Fraction) -> None:
-    policy = POLICIES[name]
+    policy = BOT_POLICIES[name]
     assert best_response_value(0, policy) == first
     assert best_response_value(1, policy) == second
     assert exploitability(policy) == (first + second) / 2
@@ -183,7 +161,7 @@ def test_exploitability_of_the_bots_worked_out_by_hand(name: str, first: Fractio
 
 def test_an_equilibrium_loses_more_hands_to_constant_betting_and_wins_more_chips() -> None:
     """So win rates are no measure of strength here."""
-    solution, betting = POLICIES["equilibrium"], POLICIES["always_bet"]
+    solution, betting = BOT_POLICIES["equilibrium"], BOT_POLICIES["always_bet"]
     assert value(solution, betting) - value(betting, solution) > 0
     tables = env.make("kuhn", seed=3)
     bots = [tables.bot("equilibrium"), tables.bot("always_bet")]
@@ -196,10 +174,10 @@ def test_an_equilibrium_loses_more_hands_to_constant_betting_and_wins_more_chips
 # --------------------------------------------------------------------------------------------------- bots
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("name", BOT_POLICIES)
 def test_a_bot_bets_as_often_as_its_policy_says(name: str) -> None:
     """In every information set of both seats; a probability of 0 or 1 is exact."""
-    copies, policy, deals = 4000, POLICIES[name], deals_by_cards()
+    copies, policy, deals = 4000, BOT_POLICIES[name], deals_by_cards()
     for seat in (0, 1):
         for card, history in information_sets(seat):
             other = JACK if card != JACK else QUEEN
@@ -228,7 +206,7 @@ def test_played_hands_are_worth_what_enumeration_says(first: str, second: str) -
     played = tables.play([tables.bot(first), tables.bot(second)], hands, seed=1)
     chips = -played.scores[:, 0]
     assert (chips == played.stats["chips_won_0"]).all()
-    expected = float(value(POLICIES[first], POLICIES[second]))
+    expected = float(value(BOT_POLICIES[first], BOT_POLICIES[second]))
     if first.startswith("equilibrium"):
         assert expected == -1 / 18
     z = (chips.mean() - expected) / (chips.std() / np.sqrt(hands))

@@ -6,12 +6,14 @@ A policy gives the probability of a bet for every information set of both seats:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import permutations, product
 
 from tests.oracle.kuhn import CARDS, ENDINGS, JACK, KING, QUEEN, chips_won
 
 Policy = dict[tuple[int, str], Fraction]
+Payoffs = Callable[[tuple[int, int], str], tuple[int, int]]  # cards and history of a finished hand -> of each seat
 
 HISTORIES = (("", "pb"), ("p", "b"))  # by seat: where it decides
 GAME_VALUE = Fraction(-1, 18)  # chips per hand for seat 0 with best play by both
@@ -46,18 +48,48 @@ def equilibrium(alpha: Fraction) -> Policy:
     }
 
 
+# Bots of the environment and the policies that docs/games/kuhn.md gives for them.
+BOT_POLICIES: dict[str, Policy] = {
+    "equilibrium": equilibrium(Fraction(1, 3)),
+    "equilibrium(alpha=0)": equilibrium(Fraction(0)),
+    "equilibrium(alpha=0.25)": equilibrium(Fraction(1, 4)),
+    "uniform": constant(Fraction(1, 2)),
+    "uniform(bet=0.25)": constant(Fraction(1, 4)),
+    "random": constant(Fraction(1, 2)),
+    "always_bet": constant(Fraction(1)),
+    "always_pass": constant(Fraction(0)),
+}
+
+
+def expected_payoffs(
+    cards: tuple[int, int], history: str, first: Policy, second: Policy, payoffs: Payoffs = chips_won
+) -> tuple[Fraction, Fraction]:
+    """Expected payoffs of both seats in one deal from a position on, if seat 0 plays `first` and seat 1 `second`."""
+    if history in ENDINGS:
+        one, other = payoffs(cards, history)
+        return Fraction(one), Fraction(other)
+    seat = len(history) % 2
+    bet = (first, second)[seat][cards[seat], history]
+    after_bet = expected_payoffs(cards, history + "b", first, second, payoffs)
+    after_pass = expected_payoffs(cards, history + "p", first, second, payoffs)
+    one, other = (bet * b + (1 - bet) * p for b, p in zip(after_bet, after_pass, strict=True))
+    return one, other
+
+
+def expected_payoff(seat: int, card: int, history: str, policy: Policy, payoffs: Payoffs = chips_won) -> Fraction:
+    """Expected payoff of a seat that knows its own card only, if both seats play one policy from a position on.
+
+    The other player holds each of the other two cards with probability 1/2: no conclusions are drawn from its actions.
+    """
+    deals = [cards for cards in permutations(CARDS, 2) if cards[seat] == card]
+    found = (expected_payoffs(cards, history, policy, policy, payoffs)[seat] for cards in deals)
+    return sum(found, Fraction(0)) / len(deals)
+
+
 def value(first: Policy, second: Policy) -> Fraction:
     """Expected chips of seat 0 per hand, if seat 0 plays `first` and seat 1 plays `second`."""
-
-    def expected(cards: tuple[int, int], history: str) -> Fraction:
-        if history in ENDINGS:
-            return Fraction(chips_won(cards, history)[0])
-        seat = len(history) % 2
-        bet = (first, second)[seat][cards[seat], history]
-        return bet * expected(cards, history + "b") + (1 - bet) * expected(cards, history + "p")
-
     deals = list(permutations(CARDS, 2))
-    return sum((expected((a, b), "") for a, b in deals), Fraction(0)) / len(deals)
+    return sum((expected_payoffs(cards, "", first, second)[0] for cards in deals), Fraction(0)) / len(deals)
 
 
 def best_response_value(seat: int, opponent: Policy) -> Fraction:
