@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,14 +29,13 @@ class Interrupted(Exception):
 def test_another_version_of_the_rules_is_another_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = replace(BOTS, games=20, out=str(tmp_path / "match.json"))
     play_match(config, quiet=True)
-    key, make = config.store().key, env.make
+    key, describe = config.store().key, env.describe
 
     def newer(*given: Any, **options: Any) -> Any:
-        tables = make(*given, **options)
-        tables.info = SimpleNamespace(version=tables.info.version + 1)
-        return tables
+        description = describe(*given, **options)
+        return replace(description, version=description.version + 1)
 
-    monkeypatch.setattr("muzero.matches.match_config.env.make", newer)
+    monkeypatch.setattr("muzero.matches.match_config.env.describe", newer)
     assert config.store().key != key
 
 

@@ -181,7 +181,7 @@ def test_unsupported_networks_are_refused_by_name() -> None:
         SlotStep(make(), kernel="abacus")
 
 
-def test_bfloat16_kernel_is_used_if_asked_for_and_refused_where_the_processor_lacks_it(
+def test_bfloat16_is_refused_where_the_processor_lacks_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another precision must not be substituted: match results are stored by precision."""
