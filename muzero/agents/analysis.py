@@ -69,11 +69,11 @@ def analyse_positions(planner: Planner, tables: env.VecEnv, seed: int = 0) -> Po
         part["values"] = to_seats(found.values, mover, P)
         obs = torch.from_numpy(tables.obs[some]).to(device)
         latent = network.represent(obs)
-        said = network.predict(latent, torch.zeros(len(some), dtype=torch.int64, device=device))
-        if said.winner is not None and said.rank is not None:  # the first ego is the player to move
+        prediction = network.predict(latent, torch.zeros(len(some), dtype=torch.int64, device=device))
+        if prediction.winner is not None and prediction.rank is not None:  # the first ego is the player to move
             back = -mover.astype(np.int64)
-            part["winner"] = from_seats(said.winner[:, 0].float().softmax(-1).cpu().numpy(), back)
-            part["rank"] = from_seats(said.rank[:, 0].float().softmax(-1).cpu().numpy(), back, axis=-2)
+            part["winner"] = from_seats(prediction.winner[:, 0].float().softmax(-1).cpu().numpy(), back)
+            part["rank"] = from_seats(prediction.rank[:, 0].float().softmax(-1).cpu().numpy(), back, axis=-2)
         parts.append(part)
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     outcome = {name: joined.pop(name, None) for name in ("winner", "rank")}

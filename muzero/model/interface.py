@@ -151,9 +151,9 @@ class BaseNetwork(nn.Module, ABC):
         Returns:
           Policy logits [B, A]; values [B, V].
         """
-        said = self.predict(latent, to_play)
-        values = self.support.expectation(said.value)
-        return said.policy.float(), self.of_root_player(values, to_play) if backup == "ego" else values
+        prediction = self.predict(latent, to_play)
+        values = self.support.expectation(prediction.value)
+        return prediction.policy.float(), self.of_root_player(values, to_play) if backup == "ego" else values
 
     def of_root_player(self, numbers: Tensor, to_play: Tensor) -> Tensor:
         """numbers [B, P] in the frame, to_play [B] counted from the root's player -> the root player's, [B, 1]"""
