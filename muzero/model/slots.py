@@ -390,6 +390,8 @@ class SlotDecoder(nn.Module):
         ]
         total = torch.stack(losses).sum(0).mean(1)
         if self.equal is not None:
-            logits, counts = self.matches(boards.blocks).float(), self.equal.with_shared(obs)
-            total = total + F.binary_cross_entropy_with_logits(logits, counts, reduction="none").sum(3).mean((1, 2))
+            match_logits, counts = self.matches(boards.blocks).float(), self.equal.with_shared(obs)
+            total = total + F.binary_cross_entropy_with_logits(match_logits, counts, reduction="none").sum(3).mean(
+                (1, 2)
+            )
         return total
