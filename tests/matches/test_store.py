@@ -31,10 +31,11 @@ def test_another_version_of_the_rules_is_another_match(tmp_path: Path, monkeypat
     play_match(config, quiet=True)
     key, describe = config.store().key, env.describe
 
-    def newer(*given: Any, **options: Any) -> Any:
-        description = describe(*given, **options)
-        return replace(description, version=description.version + 1)
+    def newer(*given: Any, **options: Any) -> env.GameDescription:
+        found = describe(*given, **options)
+        return replace(found, version=found.version + 1)
 
+    assert config.store().key == key
     monkeypatch.setattr("muzero.matches.match_config.env.describe", newer)
     assert config.store().key != key
 
