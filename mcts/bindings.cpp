@@ -82,7 +82,10 @@ struct Assign {
   }
 
  private:
-  bool mine(const char* name) { return setting == name ? found = true : false; }
+  bool mine(const char* name) {
+    found = found || setting == name;
+    return setting == name;
+  }
 };
 
 // Description of a setting, for documentation and for checks outside the search.
@@ -269,7 +272,8 @@ NB_MODULE(_native, m) {
           [](Search* self, const Config& config, int batch, int num_actions, int num_players, bool mover_frame,
              int phases, const std::vector<uint8_t>& possible, const std::vector<uint8_t>& next_phase,
              const std::vector<uint8_t>& turn_passes) {
-            Setup setup{config};
+            Setup setup;
+            static_cast<Config&>(setup) = config;
             setup.batch = batch;
             setup.actions = num_actions;
             setup.players = num_players;
