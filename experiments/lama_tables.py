@@ -172,7 +172,7 @@ def search(games: int, seed: int, published: Parameters) -> Row:
 
     Args:
       games: games of the confirmation; each rung plays about a quarter of them in all.
-      seed: of candidates and deals.
+      seed: seed of candidates and deals.
       published: parameters of the report, one of the candidates.
     """
     rng = np.random.default_rng(seed)
