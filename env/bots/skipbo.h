@@ -57,7 +57,7 @@ class SkipboPlanner : public Bot {
     const SkipboView view(row, legal);
     const int action = play(view);
     if (action != kNone) return action;
-    return view.can_discard(0) ? discard(view, rng) : __builtin_ctzll(legal);  // with an empty hand it must play
+    return view.can_discard(0) ? discard(view, rng) : __builtin_ctzll(legal);  // with an empty hand the bot must play
   }
 };
 

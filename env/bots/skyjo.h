@@ -229,7 +229,8 @@ struct SkyjoColumnJudge : SkyjoJudge {
     return outlook.own.is_face_down(cell) ? gain : gain - relief(outlook, outlook.own.card[cell], cell);
   }
 
-  // On average the sum stays the same; the gain comes from cards that fit their column.
+  // Gain from turning the cell over. On average the sum stays the same; the gain comes from cards that fit their
+  // column.
   double turning(const SkyjoOutlook& outlook, int, int cell) const {
     const int second = outlook.own.card[SkyjoGrid::below(cell)];
     const int third = outlook.own.card[SkyjoGrid::below(SkyjoGrid::below(cell))];

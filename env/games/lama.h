@@ -63,7 +63,7 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   static constexpr int kMinPlayers = 2;
   static constexpr const char* kWhyPlayers = "with nine, 55 of the 56 cards would be dealt and one left to draw";
   static constexpr int kNumPhases = 2;
-  static constexpr int kScoreScale = 100;  // with round_reward = 3, as in training, a round's points pay about one unit
+  static constexpr int kScoreScale = 100;  // a round pays about one unit of reward in training (round_reward = 3)
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = LamaRules::kKinds;

@@ -156,8 +156,8 @@ inline ActionShape Lama::action_shape(int, int action) {
 // Every slot names its own kind, so that a hand is a set of seven slots.
 inline std::vector<std::vector<int>> Lama::symmetric_blocks() { return {{0}, {1}, {2}, {3}, {4}, {5}, {6}}; }
 
-// With more than two players the turn may also skip players who have folded, and a fold may leave one player alone;
-// the phase table leaves that out.
+// Usual consequences of actions. With more than two players the turn may also skip players who have folded, and a fold
+// may leave one player alone; the phase table leaves that out.
 inline PhaseRule Lama::phase_rule(int players, int phase, int action) {
   if (phase == kAlonePhase) return {action != kDraw, action == kFold ? kTurnPhase : kAlonePhase, false};
   return {true, action == kFold && players == 2 ? kAlonePhase : kTurnPhase, true};

@@ -58,7 +58,7 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   static constexpr int kMinPlayers = 2;
   static constexpr const char* kWhyPlayers = "the rules are written for these";
   static constexpr int kNumPhases = 2;
-  static constexpr int kScoreScale = 100;  // with round_reward = 10, as in training, a card off a stock pays a tenth
+  static constexpr int kScoreScale = 100;  // a card off a stock pays a tenth of a unit in training (round_reward = 10)
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = Rules::kKinds;
