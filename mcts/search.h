@@ -303,7 +303,7 @@ class Search {
     const int V = config_.values();
     float returns[kMaxActions];
     std::copy_n(&tree_.value[tree_.per_value(node)], V, returns);
-    ++tree_.node[node].evaluated;  // where several leaves of a step met, the same value counts again
+    ++tree_.node[node].evaluated;  // a value counts once for each leaf of a step that met here
     while (tree_.node[node].parent != kNone) {
       const size_t up = tree_.at(game, tree_.node[node].parent);
       const float* reward = &tree_.reward[tree_.per_value(node)];

@@ -79,8 +79,8 @@ class Search:
       num_actions: number of actions, A; at most 64.
       num_players: number of players, P. There are V = P values with the backup "maxn", and V = 1 with "ego".
       phase_table: moves inside the tree; by default one phase in which the turn never passes.
-      mover_frame: with "maxn", network outputs list the players from the mover's seat on (for rewards: from the seat
-        that has moved); otherwise from the root player's seat.
+      mover_frame: whether, with "maxn", network outputs list the players from the mover's seat on (for rewards: from
+        the seat that has moved); otherwise they list them from the root player's seat.
     """
 
     def __init__(
