@@ -30,21 +30,21 @@ struct Dynamics {
   Linear slot_in, compare, pass_on, hidden, consequences, slot_out;
   Linear rest_in_and_gather;  // one product for two layers whose outputs are added
   LayerNorm slot_norm, player_norm, rest_norm;
-  const float* role;         // [A, K + C, M]
-  const float* role_factor;  // [A, K + C, M], 0 where the entry does not count
-  const float* moved;        // [A, K + C, K + C], 0 where the entry does not count
-  const float* kind;         // [kinds, H]
-  const float* turn;         // [P, H]
-  const int32_t* touched;    // [A, K] places
+  const float* role;         // [A, K + C, M] embedding of each entry's role
+  const float* role_factor;  // [A, K + C, M] factors of each entry's role, 0 where the entry does not count
+  const float* moved;        // [A, K + C, K + C] weights of old entries in new ones, 0 where the old one does not count
+  const float* kind;         // [kinds, H] embeddings of the kinds of actions
+  const float* turn;         // [P, H] embeddings of the turn
+  const int32_t* touched;    // [A, K] places that an action touches
   const int32_t* present;    // [A, K] whether the entry counts
-  const int32_t* source;     // [A, P, S] old place, or S + k
+  const int32_t* source;     // [A, P, S] old place of each slot, or S + k
   const int32_t* kinds;      // [A] kind of each action
 };
 
 // Weights and indices of SlotTrunk.
 struct Trunk {
   Linear slot, block, boards, rest, mix;
-  const float* pair_scale;   // [M]
+  const float* pair_scale;   // [M] factors of the products of pairs
   const int32_t* blocks_of;  // [A, touched_blocks] blocks that an action touches; -1 for none
 };
 
@@ -52,7 +52,7 @@ struct Trunk {
 struct Policy {
   Linear slot, block, score, in_role;
   Linear kind_and_context;       // the layers `kind` and `context` in one product
-  const float* of_pairs;         // [pair_dim]
+  const float* of_pairs;         // [pair_dim] weights of the products of pairs
   const int32_t* said_by;        // [said_by_start[A]] (place, role) pairs that score an action, as place * roles + role
   const int32_t* said_by_start;  // [A + 1] where each action's part of said_by starts
   const int32_t* together;       // [together_start[A], 2] (place, role) pairs that score an action by their product
