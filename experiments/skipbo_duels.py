@@ -95,7 +95,7 @@ def duel(a: str, b: str, deals: int, seed: int) -> Duel:
 
 
 def interval(found: stats.Interval) -> list[float]:
-    """Both ends of an interval."""
+    """Low and high end of an interval."""
     return [round(found.low, 5), round(found.high, 5)]
 
 
