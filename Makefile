@@ -1,9 +1,9 @@
-# What one does with this repository; `make` alone prints the list. A fresh clone needs Python 3.11 or newer,
+# Commands of this repository; `make` alone prints the list. A fresh clone needs Python 3.11 or newer,
 # a C++17 compiler and make: everything else, CMake and Ninja included, is installed into $(VENV).
 
 VENV ?= .venv
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-# Empty on a GPU node: `make setup CONSTRAINTS=`. See the file.
+# File that pins the release of torch; leave it out on a GPU node: `make setup CONSTRAINTS=`.
 CONSTRAINTS ?= constraints.txt
 # Arguments for the command behind a target: `make train ARGS="..."`, `make test ARGS="-k skyjo"`.
 ARGS ?=
@@ -65,11 +65,11 @@ setup: $(INSTALLED) ## create the virtual environment and build the extension mo
 train: setup ## train an agent: make train VARIANT=baseline ARGS="seed=1"
 	$(BIN)/python -m muzero.train +variant=$(VARIANT) $(ARGS)
 
-# A process per core, each with one thread: more would wait for each other.
+# One process per core, each with one thread: more threads would wait for each other.
 test: setup ## run the fast tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 $(ARGS)
 
-# An independent search to compare ours with; jax is too large for everybody's environment.
+# Independent search (mctx) to compare ours with; jax is too large for everybody's environment.
 MCTX := $(VENV)/.mctx-installed
 $(MCTX): $(PACKAGES)
 	$(PIP) install $(CONSTRAINTS:%=-c %) mctx jax jaxlib

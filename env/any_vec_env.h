@@ -6,23 +6,24 @@
 
 namespace env {
 
-inline constexpr int kSkip = -1;  // as an action: leave this table as it is; its step pays nothing
+inline constexpr int kSkip = -1;  // action that leaves a table as it is; its step pays nothing
 
 // Arrays that a step's results are written to; B tables, P players, A actions, W numbers in an observation row, S
-// statistics. Null: not wanted. After a step that ends an episode with automatic reset, `rewards`, `scores`, `ranks`,
-// `done`, `truncated` and `stats` describe the episode that ended, the others the one that begins.
+// statistics. A null pointer: the result is not wanted. After a step that ends an episode with automatic reset,
+// `rewards`, `scores`, `ranks`, `done`, `truncated` and `stats` describe the episode that ended, the other arrays the
+// episode that begins.
 struct Buffers {
-  int16_t* obs = nullptr;          // [B, W] as the player to move sees it
-  bool* legal = nullptr;           // [B, A]
-  uint64_t* legal_bits = nullptr;  // [B] the same, bit a = action a
-  int8_t* to_play = nullptr;       // [B]
-  int8_t* phase = nullptr;         // [B]
-  float* rewards = nullptr;        // [B, P] of this step
-  int32_t* scores = nullptr;       // [B, P]
-  int8_t* ranks = nullptr;         // [B, P]
-  bool* done = nullptr;            // [B]
-  bool* truncated = nullptr;       // [B]
-  int32_t* stats = nullptr;        // [B, S] written when an episode ends
+  int16_t* obs = nullptr;          // [B, W] observation of the player to move
+  bool* legal = nullptr;           // [B, A] whether an action is legal
+  uint64_t* legal_bits = nullptr;  // [B] legal actions as bits: bit a = action a
+  int8_t* to_play = nullptr;       // [B] seat to move
+  int8_t* phase = nullptr;         // [B] kind of decision
+  float* rewards = nullptr;        // [B, P] rewards of this step
+  int32_t* scores = nullptr;       // [B, P] match totals
+  int8_t* ranks = nullptr;         // [B, P] ranks, 1 = best
+  bool* done = nullptr;            // [B] whether the episode has ended
+  bool* truncated = nullptr;       // [B] whether the rules' cap on decisions ended it
+  int32_t* stats = nullptr;        // [B, S] statistics of an episode, written when it ends
 };
 
 struct Options {
@@ -36,9 +37,9 @@ struct Options {
 
 // Results of games between bots, one row per game.
 struct GameRecords {
-  int32_t* scores;  // [N, P]
-  bool* truncated;  // [N]
-  int32_t* stats;   // [N, S]
+  int32_t* scores;  // [N, P] final totals by seat
+  bool* truncated;  // [N] whether the game was cut off
+  int32_t* stats;   // [N, S] statistics of the game
 };
 
 class AnyVecEnv {

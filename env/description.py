@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from env import _native
 
 Rules = str | Mapping[str, Any]
-"""A preset's name, or a mapping of options with the key "preset" for the preset that they change."""
+"""Rule set: a preset's name, or a mapping of options with the key "preset" for the preset that they change."""
 
 RuleValue = bool | int | float | str | list[int]
 
@@ -32,7 +32,7 @@ def describe(game: str, num_players: int = 2, rules: Rules = "official", *, coun
     """Description of a game for a number of players and a rule set; the same arguments give the same object.
 
     Args:
-      game: one of `games()`.
+      game: name of the game, one of `games()`.
       num_players: players at the table, P.
       rules: a preset's name, or a mapping of options with the key "preset" for the preset that they change.
       counts: describe observations with the tokens that count unseen cards.
@@ -46,7 +46,10 @@ def describe(game: str, num_players: int = 2, rules: Rules = "official", *, coun
 def _describe(
     game: str, num_players: int, preset: str, options: tuple[tuple[str, type, Any], ...], counts: bool
 ) -> GameDescription:
-    """Options carry their types, because 1, 1.0 and true are equal as keys and different as values of a rule."""
+    """Cached part of `describe`.
+
+    Options carry their types, because 1, 1.0 and true are equal as keys and different as values of a rule.
+    """
     rules = [(name, kind(value)) for name, kind, value in options]
     info = _native.describe(game, num_players=num_players, preset=preset, rules=rules, counts=counts)
     return GameDescription(
@@ -83,17 +86,17 @@ class GameDescription:
     """A game for a number of players and a rule set. Equal arguments of `describe` give the same object.
 
     Attributes:
-      name: of the game.
-      version: of its rules and observations.
+      name: name of the game.
+      version: version of the game's rules and observations.
       num_players: players at the table, P.
       min_players, max_players: numbers of players that the game admits.
-      why_players: reason why there are not fewer or more.
+      why_players: reason why there are not fewer or more players.
       counts: whether observations include the tokens that count unseen cards.
       num_actions: number of actions, A.
-      action_names: [A] texts.
+      action_names: [A] names of the actions.
       action_shapes: [A] kind of each action and the slots that it is about, as (slot, role).
       num_phases: number of phases, kinds of decisions.
-      phase_names: [phases] texts.
+      phase_names: [phases] names of the phases.
       phase_table: [phases][A] whether the action can be legal in the phase, the phase that usually follows, and whether
         the turn passes.
       groups: groups of tokens in an observation row, each with its offset, count and fields.
@@ -137,7 +140,7 @@ class GameDescription:
 
     @property
     def rule_values(self) -> dict[str, RuleValue]:
-        """Option -> value in this rule set."""
+        """Values of all options in this rule set, by name."""
         return {rule.name: rule.value for rule in self.rules}
 
     @property

@@ -11,7 +11,7 @@
 //   types       Rules             a rule set; see rules.h
 //               Bots              hand-written players; see bots/bot.h
 //   members     Rng rng                                                  all randomness, keyed by (seed, deal, episode)
-//               uint32_t decisions                                       steps of this episode so far
+//               uint32_t decisions                                       decisions of this episode so far
 //   play        void reset(const Rules&, int players, uint64_t key)      deals the first round
 //               void step(const Rules&, int action)                      carries out a legal action
 //               uint64_t legal(const Rules&) const                       bit a = action a; 0 when finished
@@ -23,7 +23,7 @@
 //               bool standing_changed() const                            scores may differ from before the last step
 //               void scores(int32_t*) const                              [P] points so far; fewer are better
 //               void ranks(int8_t*) const                                [P] 1 = best, ties share the better rank
-//               void rewards(const Rules&, float*) const                 [P] of the last step. A game that is won pays
+//               void rewards(const Rules&, float*) const                 [P] rewards of the last step. A won game pays
 //                                                                        its winners +1 in all and every loser -1, a
 //                                                                        draw nothing; beside this, or instead of it,
 //                                                                        points are paid as round_reward says
@@ -67,7 +67,7 @@ using native::Rng;
 // A number of a token. Observations are rows of int16: groups of tokens, each a block [count, fields.size()].
 struct Field {
   std::string name;
-  int vocabulary;      // values are 0..vocabulary-1
+  int vocabulary;      // size of the vocabulary: values are 0..vocabulary-1
   bool place = false;  // names a slot, or a block of slots, which the game's symmetries relabel
   bool seat = false;   // names the token's player, counted from the observer, so it changes with the observer
   bool card = false;   // shows a card, in the code of the slots' cards: in a slot, or in a place that all share
@@ -81,7 +81,7 @@ struct TokenGroup {
   // all slot groups, in order. The tokens of a per-player group stand seat by seat, the observer's first.
   bool slots = false, per_player = false;
   bool owner_only = false;  // some of these slots are seen by their player alone, such as cards in hand
-  int offset = 0;           // where the block begins in the row; filled in by ObservationSpec
+  int offset = 0;           // first number of the block in the row; filled in by ObservationSpec
 };
 
 struct ObservationSpec {
@@ -100,7 +100,7 @@ struct ObservationSpec {
 // their slots only. Slots are numbered from the player to move, whose own come first.
 struct ActionShape {
   int kind = 0;
-  std::vector<std::pair<int, int>> slots;  // (slot, role)
+  std::vector<std::pair<int, int>> slots;  // (slot, role) pairs
 };
 
 // Usual consequence of an action in a phase, for search inside a learned model, where the real rules are unknown. Where

@@ -11,18 +11,18 @@ namespace env {
 struct GameInfo {
   std::string name;
   int version, num_players, num_actions, num_phases, min_players, max_players;
-  std::string why_players;  // why not fewer or more
+  std::string why_players;  // reason why there are not fewer or more players
   int num_pools, num_card_kinds, score_scale;
   ObservationSpec observation;
   std::vector<std::string> action_names, phase_names, stat_names;
-  std::vector<std::vector<PhaseRule>> phase_table;  // [num_phases][num_actions]
+  std::vector<std::vector<PhaseRule>> phase_table;  // [num_phases][num_actions] consequences of actions
   std::vector<ActionShape> action_shapes;
   std::vector<std::vector<int>> symmetric_blocks;
   std::vector<RuleDoc> rules;
   std::vector<std::string> presets;
   std::vector<BotDoc> bots;
   int state_bytes;
-  bool symmetric;  // slots may be relabelled
+  bool symmetric;  // whether slots may be relabelled
 
   // Slots of one player.
   int slots() const {

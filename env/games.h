@@ -27,7 +27,7 @@ void for_each_game(Visitor&& visit) {
   visit_game<Kuhn>(visit);
 }
 
-// Calls visit(a value-initialised game) for the game of that name, or throws.
+// Calls visit(a value-initialised game) for the game with the given name, or throws.
 template <class Visitor>
 void for_game(const std::string& name, Visitor&& visit) {
   bool found = false;

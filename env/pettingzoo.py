@@ -47,7 +47,7 @@ def make(
     """A table as a PettingZoo environment.
 
     Args:
-      game: one of `env.games()`.
+      game: name of the game, one of `env.games()`.
       num_players: number of players, P; the agents are "player_0" to "player_{P-1}".
       rules: a preset's name or a mapping of options, as for `env.make`.
       render_mode: "ansi" (`render` returns text), "human" (every change of the table is printed) or None.
@@ -83,7 +83,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
         self._deal = 0
 
         self.possible_agents = [f"player_{seat}" for seat in range(num_players)]
-        self.agents: list[str] = []  # until reset
+        self.agents: list[str] = []  # no agents until `reset`
         self.observation_spaces = {agent: _observation_space(self.tables.info) for agent in self.possible_agents}
         self.action_spaces = {agent: spaces.Discrete(self.tables.num_actions) for agent in self.possible_agents}
 
@@ -96,7 +96,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Deals the first game of `seed`; without one, the next of the last seed (a random one at first).
+        """Deals the first game of `seed`; without a seed, the next game of the last seed (a random one at first).
 
         `options` belongs to PettingZoo's interface; no game takes any.
         """
@@ -126,7 +126,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        if action is None or index(action) == SKIP:  # the core would leave the table as it is
+        if action is None or index(action) == SKIP:  # with SKIP the core would leave the table as it is
             raise ValueError(f"{agent} is to move: expected a legal action, got {action}")
         self.tables.step([index(action)])
         self._cumulative_rewards[agent] = 0.0
@@ -166,7 +166,7 @@ class TableEnv(AECEnv):  # type: ignore[misc]  # PettingZoo comes without types
 
 
 def _observation_space(info: GameDescription) -> spaces.Dict:
-    """Rows [W], bounded by the vocabulary of the field at each place, and masks [A]."""
+    """Space of rows [W], bounded by the vocabulary of the field at each place, and masks [A]."""
     largest = [field.vocabulary - 1 for group in info.groups for _ in range(group.count) for field in group.fields]
     row = spaces.Box(np.zeros(info.width, np.int16), np.asarray(largest, np.int16), dtype=np.int16)
     mask = spaces.Box(0, 1, (info.num_actions,), np.int8)

@@ -100,7 +100,7 @@ def parse_value(text: str) -> bool | int | float | str | list[int]:
     """Value of a rule option: true, false, a number, integers with commas between them, or else the text itself."""
     if text in ("true", "false"):
         return text == "true"
-    number = r"-?\d{1,18}"  # no larger one fits the core's integers
+    number = r"-?\d{1,18}"  # longer numbers do not fit the core's integers
     if re.fullmatch(f"{number}(,{number})+", text):
         return [int(part) for part in text.split(",")]
     if re.fullmatch(number, text):
@@ -346,5 +346,5 @@ def main(argv: Sequence[str] | None = None, ask: Callable[[str], str] = input) -
 
 if __name__ == "__main__":
     with suppress(ImportError):
-        import readline  # noqa: F401  # input() edits lines with it
+        import readline  # noqa: F401  # input() edits lines with readline
     sys.exit(main())

@@ -141,7 +141,7 @@ std::vector<RuleDoc> describe_rules(Rules rules) {
   return docs;
 }
 
-// The preset, then the changes in order; refuses unknown names, bad values and impossible combinations.
+// Rules of a preset, changed by the options in order; refuses unknown names, bad values and impossible combinations.
 template <class Rules>
 Rules make_rules(const std::string& preset, const RuleList& changes, int players) {
   Rules rules;
@@ -186,7 +186,7 @@ int sort_deck(const int (&deck)[kKinds], uint8_t (&sorted)[kMaxCards], int least
   return static_cast<int>(size);
 }
 
-// Identifies a rule set in saved states.
+// Hash that identifies a rule set in saved states.
 template <class Rules>
 uint64_t rules_fingerprint(const Rules& rules) {
   uint64_t hash = 0;

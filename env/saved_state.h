@@ -1,4 +1,4 @@
-// Saved tables: the bytes of a state behind a header that says which game, players and rules they belong to, and a
+// Saved tables: the bytes of a state behind a header that names their game, number of players and rules, and a
 // checksum.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace env {
 
-// The deal that a table plays, and how many episodes of it came before.
+// Deal that a table plays, and the number of its episodes that came before.
 struct Origin {
   uint64_t seed, deal, episode;
 };

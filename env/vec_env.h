@@ -104,7 +104,7 @@ class VecEnv final : public AnyVecEnv {
     });
   }
 
-  // Keys that name the moment each game is in.
+  // Keys that name the current moment of each game.
   void decision_keys(uint64_t seed, uint64_t* out) const override {
     for (int i = 0; i < batch(); ++i) out[i] = make_key({seed, table(i).rng.key, table(i).decisions});
   }
@@ -395,8 +395,8 @@ class VecEnv final : public AnyVecEnv {
   const SavedState<Game> format_;
   native::ThreadPool pool_;
   std::vector<Game> tables_;
-  std::vector<uint64_t> masks_;  // legal actions of every table
-  std::vector<uint8_t> stale_;   // the scores and ranks in the buffers are those of the episode before
+  std::vector<uint64_t> masks_;  // legal actions of every table, as bits
+  std::vector<uint8_t> stale_;   // whether the scores and ranks in the buffers are those of the episode before
   std::vector<Origin> origins_;
   Buffers buffers_;
 };

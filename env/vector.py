@@ -14,10 +14,10 @@ from env.description import Rules as Rules
 from env.description import describe, split_rules
 
 SKIP: int = _native.SKIP
-"""As an action: leave this table as it is."""
+"""Action that leaves a table as it is."""
 
 # Limits of one call into the core, which does not notice Ctrl-C: a second or less.
-_INTERRUPTIBLE = 1 << 22  # decisions
+_INTERRUPTIBLE = 1 << 22  # decisions per call
 _GAMES_AT_ONCE = 1 << 14
 
 
@@ -36,16 +36,16 @@ def make(
     """A batch of tables.
 
     Args:
-      game: one of `games()`.
+      game: name of the game, one of `games()`.
       num_envs: tables in the batch, B.
       num_players: players at each table, P.
       rules: a preset's name, or a mapping of options with the key "preset" for the preset that they change.
-      seed: names the deals, together with a table's index and its episode number; the batch size has no influence.
+      seed: number that names the deals, with a table's index and its episode number; the batch size has no influence.
       threads: threads that share the batch.
       auto_reset: start a new episode in the step that ends one. Otherwise a finished table accepts only
         `SKIP` until `reset`.
       counts: include the tokens that count unseen cards in observations.
-      buffers: the caller's arrays to write to, by name (see `VecEnv`); those not given are allocated.
+      buffers: the caller's arrays to write to, by name (see `VecEnv`); arrays that are not given are allocated.
     """
     return VecEnv(game, num_envs, num_players, rules, seed, threads, auto_reset, counts, buffers or {})
 
@@ -78,8 +78,8 @@ class Bot:
         """Actions [N] for observation rows [N, W]; `SKIP` where nothing is legal.
 
         Args:
-          obs: [N, W] int16.
-          legal: masks, [N, A] bool or packed as [N] uint64 (bit a = action a).
+          obs: [N, W] int16, observations of the players to move.
+          legal: masks of legal actions, [N, A] bool or packed as [N] uint64 (bit a = action a).
         """
         out = np.empty(len(obs), np.int64)
         self.native.act(obs, legal, out, self.seed, self._calls)
@@ -119,16 +119,16 @@ class VecEnv:
     Attributes (each can be an array of the caller's, through `buffers`):
       obs: [B, W] int16, what the player to move sees; `groups` says what is where.
       legal: [B, A] bool, actions open to the player to move; all False when the game is over.
-      legal_bits: [B] uint64, the same mask packed: bit a is action a.
+      legal_bits: [B] uint64, the mask of legal actions packed: bit a is action a.
       to_play: [B] int8, seat to move (once the game is over: the last one that moved).
       phase: [B] int8, kind of decision, an index of `phase_names`.
-      rewards: [B, P] float32, of the last step.
+      rewards: [B, P] float32, rewards of the last step.
       scores: [B, P] int32, match totals.
       ranks: [B, P] int8, 1 = best, ties share the better rank.
       done, truncated: [B] bool, whether the last step ended the episode, and whether `max_decisions` did.
       stats: [B, S] int32, columns named by `stat_names`; written when an episode ends.
-    With `auto_reset`, rewards to stats describe the episode that ended, the others the one that begins. `info` is the
-    game's `GameDescription`.
+    With `auto_reset`, rewards to stats describe the episode that ended, the other arrays the one that begins. `info` is
+    the game's `GameDescription`.
     """
 
     obs: NDArray[np.int16]
@@ -213,8 +213,8 @@ class VecEnv:
         """Starts new episodes at all tables, or at `tables`.
 
         Args:
-          seed: seed of these tables until they are reset again; by default the environment's, so that a plain
-            `reset()` deals the same games again.
+          seed: seed of these tables until they are reset again; by default the environment's seed, so that a
+            plain `reset()` deals the same games again.
           deals: number of the deal of each table, by default its own index. Tables with the same seed and deal get
             the same cards.
           tables: indices of the tables to reset.
@@ -299,7 +299,7 @@ class VecEnv:
         self._native.copy_tables(source._native, [int(row) for row in rows])
 
     def render(self, table: int = 0, seat: int | None = None) -> str:
-        """Text of a table as a seat sees it; by default as a spectator does."""
+        """Text of a table as a seat sees it; by default as a spectator sees it."""
         return self._native.render(table, -1 if seat is None else seat)
 
     def last_event(self, table: int = 0) -> str:
@@ -331,7 +331,7 @@ class VecEnv:
     def bot_actions(
         self, bots: Sequence[Bot | None], seed: int = 0, out: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """Actions [B] of the bots in the seats to move; `SKIP` where that seat has none.
+        """Actions [B] of the bots in the seats to move; `SKIP` where that seat has no bot.
 
         A bot's randomness depends on the seed and the moment in the game, not on the batch.
         """
@@ -349,7 +349,7 @@ class VecEnv:
         """Plays whole games between bots inside the core: deals first_deal, first_deal + 1, ... of this seed.
 
         Args:
-          bots: the player of each seat.
+          bots: bot in each seat.
           num_games: number of games, N.
           first_deal: number of the first deal; the same number gives the same cards.
           seed: seed of the bots' own randomness.

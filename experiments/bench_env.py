@@ -31,10 +31,10 @@ import env
 
 ROOT = Path(__file__).resolve().parent.parent
 REPETITIONS = 5
-CORE_BATCH = 256  # for play inside the core, where anything from 16 to 4096 is about as fast
+CORE_BATCH = 256  # tables for play inside the core, where any number from 16 to 4096 is about as fast
 PYTHON_BATCHES = (1, 64, 1024, 8192)
 
-Play = Callable[[], int]  # plays some decisions and returns how many
+Play = Callable[[], int]  # function that plays some decisions and returns their number
 
 
 def inside_core(tables: env.VecEnv, *, write: bool) -> Play:
@@ -89,7 +89,7 @@ def oracle_play(game: str, num_players: int, seed: int, *, write: bool) -> Play 
 
 
 def rate(play: Play, seconds: float) -> float:
-    """Decisions per second over at least that many seconds."""
+    """Decisions per second of `play` over at least `seconds` seconds."""
     decisions, start = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - start) < seconds or not decisions:
         decisions += play()

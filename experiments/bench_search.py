@@ -43,7 +43,7 @@ BATCHES = (1, 16, 64, 256, 1024)
 def seconds(work: Callable[[], Any], at_least: float, repeats: int = 5) -> float:
     """Seconds of a call: the best of several series that together last at least `at_least` seconds.
 
-    Other work on the machine only ever adds time, so the best series is the closest to what the code needs.
+    Other work on the machine only ever adds time, so the best series is the closest to the time that the code needs.
     """
     work()
     started = time.perf_counter()
@@ -78,7 +78,7 @@ def situations(game: str, players: int, batch: int) -> env.VecEnv:
 
 
 def measure(network: Network, config: SearchConfig, batch: int, at_least: float) -> dict[str, float]:
-    """One row of the table. The bare network runs as in the search: in as many lanes, on parts as large."""
+    """Measure one row of the table. The bare network runs as in the search: in as many lanes, on parts as large."""
     tables = situations(network.spec.game, network.num_players, batch)
     planner = Planner(network, replace(config, skip_forced=False), batch)
     legal, keys = tables.legal_bits, tables.decision_keys()
@@ -133,7 +133,7 @@ def flops_per_simulation(network: Network, backup: str) -> float:
     rows = 64
     latent = torch.zeros(rows, network.latent_dim)
     index = torch.zeros(rows, dtype=torch.int64)
-    with FlopCounterMode(display=False) as counter:  # with gradients: it does not count the products without them
+    with FlopCounterMode(display=False) as counter:  # with gradients: products without them are not counted
         network.recurrent(latent, index, index, index, backup)
     return counter.get_total_flops() / rows
 

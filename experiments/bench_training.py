@@ -59,7 +59,7 @@ from muzero.training.trainer import Trainer
 
 Figures = dict[str, Any]
 
-# The same stages, small enough for a test.
+# Settings of the same stages that are small enough for a test.
 QUICK = ("model=tiny", "search.backend=eager", "search.simulations=4", "selfplay.simulations=[]", "selfplay.tables=16")
 QUICK += (
     "selfplay.games_per_iteration=8",
@@ -70,7 +70,7 @@ QUICK += (
 )
 QUICK_PAPER = ("model.latent=flat", "model.encoder=transformer", "learner.reconstruction_weight=0")
 QUICK_CPU = ("selfplay.steps_per_iteration=40",)
-# A few short games, to see that iterations work and to have something to learn from.
+# Settings of a few short games, to see that iterations work and to have something to learn from.
 REDUCED = ("selfplay.tables=16", "selfplay.games_per_iteration=4", "selfplay.simulations=[[0,4]]", "train.steps=4")
 REDUCED += ("replay.megabytes=256", "replay.warm_up=1")
 
@@ -90,7 +90,7 @@ class TimedTrainer(Trainer):
         self.played: list[PlayResult] = []
 
     def store(self, played: list[PlayResult]) -> None:
-        """See `Trainer`."""
+        """Stores the results as `Trainer.store` does, and keeps them."""
         super().store(played)
         self.played += played
 
@@ -121,11 +121,11 @@ def in_turn(
     """Medians of the seconds of a thing, of the seconds of its yardstick, and of their ratio (yardstick / thing).
 
     Args:
-      pair: measures both once, and returns their seconds.
-      at_least: seconds to go on for.
-      at_least_times: pairs to measure, if that takes longer.
+      pair: function that measures the thing and its yardstick once, and returns their seconds.
+      at_least: seconds to go on measuring for.
+      at_least_times: number of pairs to measure, if that takes longer.
     """
-    pair()  # warm up
+    pair()  # warm-up call, which does not count
     series, started = [], time.perf_counter()
     while len(series) < at_least_times or time.perf_counter() - started < at_least:
         series.append(pair())
@@ -332,7 +332,7 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
 
 def ray_speeds(one: Config, two: Config, at_least: float) -> tuple[Figures, Figures, float]:
     """Games and decisions per second of one Ray actor and of two, without a learner; and how much faster two are."""
-    runtimes = [RayRuntime(config) for config in (two, one)]  # the first starts Ray, and stops it
+    runtimes = [RayRuntime(config) for config in (two, one)]  # the first runtime starts Ray, and stops it
     try:
         spec = GameSpec.of(one.game.name, one.game.players)
         weights = {name: tensor.detach() for name, tensor in Network(spec, one.model).named_parameters()}
@@ -419,7 +419,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="seconds per measurement (default: 20)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="runtime.threads (default: all cores)")
     options = parser.parse_args()
-    settle_memory()  # as training does
+    settle_memory()  # the same memory settings as in training
     about = {
         "command": " ".join(["python", "-m", "experiments.bench_training", *sys.argv[1:]]),
         "cpu": cpu_model(),

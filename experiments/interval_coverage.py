@@ -38,7 +38,7 @@ from muzero.runs.markdown import markdown_table
 from muzero.stats import Interval
 
 Floats = NDArray[np.float64]
-Method = Callable[[Floats, int], Interval]  # of games, and the number of games per deal
+Method = Callable[[Floats, int], Interval]  # function of the results of games and the number of games per deal
 
 PAIRS = (
     ("greedy", "column_hunter"),
@@ -57,10 +57,10 @@ METHODS: dict[str, Method] = {
 
 
 WIN_RATES = (0.5, 0.55, 0.65, 0.75, 0.9, 0.97, 0.99, 0.999)
-TABLES = (4, 8)  # numbers of players, besides two
+TABLES = (4, 8)  # numbers of players at larger tables
 SLOW = ("sequential",)  # methods that are slow and far from 0.95: a few of the matches are enough
-_FEW = 32  # slow methods see one match of this many
-_wilson, _clopper_pearson = cache(stats.wilson), cache(stats.clopper_pearson)  # few distinct results
+_FEW = 32  # slow methods see one of this many matches
+_wilson, _clopper_pearson = cache(stats.wilson), cache(stats.clopper_pearson)  # cached: few results are distinct
 EXACT = {"wilson": _wilson, "clopper_pearson": _clopper_pearson}
 
 

@@ -40,7 +40,7 @@ PLAYERS = range(2, 9)  # numbers of players in the figures
 LONG = 5000  # points that end the long games of Figure 2
 BOX = ((5, 20), (1, 15), (2, 7), (0.2, 2))  # ranges of A, B, C, D that the report searched
 CANDIDATES = 512
-ETA = 4  # in each rung one of ETA candidates is kept, with ETA times the games
+ETA = 4  # each rung keeps one of ETA candidates, and plays ETA times the games
 
 Row = dict[str, Any]
 Parameters = tuple[float, ...]
@@ -172,7 +172,7 @@ def search(games: int, seed: int, published: Parameters) -> Row:
 
     Args:
       games: games of the confirmation; each rung plays about a quarter of them in all.
-      seed: of candidates and deals.
+      seed: seed of candidates and deals.
       published: parameters of the report, one of the candidates.
     """
     rng = np.random.default_rng(seed)

@@ -49,7 +49,7 @@ from muzero.matches.match_config import require_same_rules
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 
-GAME = "skyjo"  # the features describe its cards
+GAME = "skyjo"  # game whose cards the features describe
 OBSERVABLE = ("face_down_cards", "deck_size", "visible_sum", "game_winner")
 HIDDEN = ("opponent_hidden_sum", "own_hidden_sum", "true_score_advantage")
 FEATURES = OBSERVABLE + HIDDEN
@@ -68,9 +68,9 @@ class Positions:
 
     Attributes:
       obs: [N, W] observations of the player to move.
-      game: [N] number of the game.
+      game: [N] number of the game that each position is from.
       features: [N, 7] true values of `FEATURES`.
-      expected: [N, 7] their exact posterior means; NaN for the winner.
+      expected: [N, 7] exact posterior means of the features; NaN for the winner.
       belief: [N, 15] exact distribution of a face-down card's value; NaN where there is no such card.
     """
 
@@ -102,7 +102,7 @@ class Reader:
         board = obs[:, self.board].reshape(-1, *self.shape).astype(np.int64)
         down, up = board[..., self.visibility] == 0, board[..., self.visibility] == 1  # (N, P, cells)
         truth = np.array([tables.inspect(row)["boards"] for row in rows.tolist()]).reshape(down.shape)
-        seats = (mover[:, None] + np.arange(self.players)) % self.players  # in the order of the observation
+        seats = (mover[:, None] + np.arange(self.players)) % self.players  # seats in the order of the observation
         cards = truth[np.arange(len(rows))[:, None], seats] - ZERO
         counts = tables.unseen_counts(tables.to_play)[rows, 0].astype(np.float64)
         with np.errstate(invalid="ignore"):

@@ -95,7 +95,7 @@ def duel(a: str, b: str, deals: int, seed: int) -> Duel:
 
 
 def interval(found: stats.Interval) -> list[float]:
-    """Both ends of an interval."""
+    """Low and high end of an interval."""
     return [round(found.low, 5), round(found.high, 5)]
 
 
@@ -191,7 +191,7 @@ def one_among(one: str, others: str, players: int, games: int, seed: int) -> Row
 
 def deals_wanted(difference: float) -> int:
     """Deals per duel by power analysis, to distinguish 1/2 + difference from 1/2 after correction for all tests."""
-    tests = len(BOTS) * (len(BOTS) - 1)  # two for each pair
+    tests = len(BOTS) * (len(BOTS) - 1)  # two tests for each pair
     return -(-stats.sample_size_of_match(0.5 + difference, alpha=ALPHA / tests, power=POWER).total // 2)
 
 
@@ -199,7 +199,7 @@ def play_all(deals: int, seed: int, keep: dict[tuple[str, str], Duel] | None = N
     """Plays all duels, self-play and larger tables; the games of the duels are stored in `keep`."""
     duels = []
     for a, b in combinations(BOTS, 2):
-        games = duel(b, a, deals, seed)  # the supposedly stronger one first
+        games = duel(b, a, deals, seed)  # the supposedly stronger bot first
         duels.append(summarize(b, a, games))
         if keep is not None:
             keep[b, a] = games

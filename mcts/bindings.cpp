@@ -92,10 +92,10 @@ struct Assign {
 struct Field {
   std::string name;
   nb::object default_value;
-  std::optional<double> low, high;  // of numbers; no `high`: no upper limit
+  std::optional<double> low, high;  // range of a number; without `high` there is no upper limit
   bool low_excluded = false;
-  Choices choices;       // of texts
-  std::string expected;  // the range in words
+  Choices choices;       // names that a text setting may have
+  std::string expected;  // range or choices in words
   std::string meaning;
 };
 
@@ -223,7 +223,7 @@ nb::dict tree_arrays(nb::handle self) {
   const Tree& t = nb::cast<const Search&>(self).tree();
   const auto B = static_cast<size_t>(t.batch), N = static_cast<size_t>(t.nodes);
   const auto E = static_cast<size_t>(t.stride), V = static_cast<size_t>(t.values);
-  // [B, N], or [B, N, width] if there is a width; `step` entries from node to node.
+  // Shape of a view: [B, N], or [B, N, width] if there is a width; `step` entries from node to node.
   const auto view = [&](const auto* first, int64_t step, size_t width = 0) {
     using T = std::remove_cv_t<std::remove_pointer_t<decltype(first)>>;
     const std::vector<size_t> shape{B, N, width};

@@ -17,7 +17,7 @@ struct SettingError : std::invalid_argument {
       : std::invalid_argument(name + ": expected " + expected + ", got " + got) {}
 };
 
-// The numbers from `low` to `high`; `low` itself only if it is not excluded.
+// Range of the numbers from `low` to `high`; `low` itself belongs to it unless it is excluded.
 struct Range {
   double low = 0;
   double high = std::numeric_limits<double>::infinity();
@@ -34,7 +34,7 @@ struct Range {
   }
 
  private:
-  // Without decimals where there are none.
+  // Text of a number, without decimals where there are none.
   static std::string short_text(double number) {
     return number == std::floor(number) ? std::to_string(static_cast<int64_t>(number)) : std::to_string(number);
   }
@@ -128,11 +128,12 @@ struct Config {
 // A search's settings together with the trees that it is made for.
 struct Setup : Config {
   int batch = 1;
-  int actions = 1;  // at most 64
+  int actions = 1;  // number of actions, at most 64
   int players = 1;
   bool mover_frame = true;  // network outputs list players from the mover's seat on; otherwise from the root player's
 
-  // The game's phase table, [phases * actions]: which actions can be legal, which phase follows, whether the turn passes.
+  // The game's phase table, [phases * actions]: which actions can be legal, which phase follows, whether the turn
+  // passes.
   int phases = 1;
   std::vector<uint8_t> possible, next_phase, turn_passes;
 

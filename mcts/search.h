@@ -2,7 +2,7 @@
 //
 //   search.begin(network outputs of the roots)
 //   for each step:
-//     search.select(...)      writes which (parent, action) pairs the network has to evaluate
+//     search.select(...)      writes the (parent, action) pairs that the network has to evaluate
 //     search.expand(outputs)  takes the network outputs and backs them up
 //   (expand_and_select expands one step and selects the next one in a single pass)
 //   search.targets(...), search.choose(...)
@@ -55,7 +55,7 @@ class Search {
   int64_t levels() const { return levels_; }
   double seconds() const { return seconds_; }
   // Number of trees of the current search. There is no search before `begin`, nor after network outputs have been
-  // refused, because some trees may already have taken theirs.
+  // refused, because some trees may already have taken their outputs.
   int active() const {
     if (!begun_) throw std::logic_error("no search is under way: call begin first");
     return active_;
@@ -134,8 +134,8 @@ class Search {
     ++step_;
   }
 
-  // Training targets. policy [B, A]: visit shares (PUCT) or the improved policy (Gumbel). values [B, V]: search values of
-  // the roots.
+  // Training targets. policy [B, A]: visit shares (PUCT) or the improved policy (Gumbel). values [B, V]: search values
+  // of the roots.
   void targets(float* policy, float* values) {
     (void)active();
     const int A = config_.actions, V = config_.values();
@@ -148,8 +148,8 @@ class Search {
     });
   }
 
-  // Statistics of the root's actions. visits [B, A]. q [B, A]: values of the actions tried, for the root's player; 0 for
-  // the others.
+  // Statistics of the root's actions. visits [B, A]. q [B, A]: values of the actions tried, for the root's player; 0
+  // for the others.
   void root_actions(float* visits, float* q) {
     (void)active();
     const int A = config_.actions;
@@ -229,8 +229,8 @@ class Search {
   }
 
   // ---- the three verbs -------------------------------------------------------------------------------------
-  // Returns the node to be evaluated: `fresh`, added to the tree, or a pending one that an earlier leaf of this step has
-  // added.
+  // Returns the node to be evaluated: `fresh`, added to the tree, or a pending one that an earlier leaf of this step
+  // has added.
   int32_t simulate(int game, int32_t fresh, int64_t& levels) {
     int32_t node = kRoot;
     int32_t* path = &paths_[static_cast<size_t>(game) * kPath];
@@ -303,7 +303,7 @@ class Search {
     const int V = config_.values();
     float returns[kMaxActions];
     std::copy_n(&tree_.value[tree_.per_value(node)], V, returns);
-    ++tree_.node[node].evaluated;  // where several leaves of a step met, the same value counts again
+    ++tree_.node[node].evaluated;  // a value counts once for each leaf of a step that met here
     while (tree_.node[node].parent != kNone) {
       const size_t up = tree_.at(game, tree_.node[node].parent);
       const float* reward = &tree_.reward[tree_.per_value(node)];
@@ -354,7 +354,7 @@ class Search {
     return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * rng.uniform());
   }
 
-  // Marsaglia and Tsang (2000).
+  // Gamma random numbers by the method of Marsaglia and Tsang (2000).
   static double gamma(native::Rng& rng, double shape) {
     if (shape < 1) {
       const double u = (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1.0p-53;
@@ -396,7 +396,7 @@ class Search {
     policy_target(root, score);
     const size_t e = tree_.edge(root);
     if (temperature == 0) {
-      // Among equally visited actions, the one with the better value.
+      // Ties between equally visited actions are decided by the better value.
       float most = 0;
       for (uint64_t rest = tree_.node[root].legal; rest; rest &= rest - 1)
         most = std::max(most, score[__builtin_ctzll(rest)]);
@@ -424,14 +424,14 @@ class Search {
   Tree tree_;
   const Puct puct_;
   const Gumbel gumbel_;
-  std::vector<float> noise_;     // [B, stride]
+  std::vector<float> noise_;     // [B, stride] noise of the roots' actions
   std::vector<int32_t> leaves_;  // [L, B] nodes selected in the current step
   std::vector<int32_t> paths_;   // [B, kPath] the last path walked, ended by kNone if it is shorter
-  std::vector<uint64_t> keys_;   // [B]
+  std::vector<uint64_t> keys_;   // [B] seeds of each row's random numbers
   std::vector<uint64_t> phase_mask_;
   native::ThreadPool pool_;
   std::atomic<int64_t> levels_{0};
-  double seconds_ = 0;  // spent in the trees
+  double seconds_ = 0;  // seconds spent in the trees
   int step_ = 0;
   int active_ = 0;  // trees of the current search
   bool begun_ = false, selected_ = false;

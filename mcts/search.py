@@ -75,12 +75,12 @@ class Search:
 
     Args:
       config: settings; see `Config.fields()`.
-      batch: B, largest number of trees.
-      num_actions: A, at most 64.
-      num_players: P. There are V = P values with the backup "maxn", and V = 1 with "ego".
+      batch: largest number of trees, B.
+      num_actions: number of actions, A; at most 64.
+      num_players: number of players, P. There are V = P values with the backup "maxn", and V = 1 with "ego".
       phase_table: moves inside the tree; by default one phase in which the turn never passes.
-      mover_frame: with "maxn", network outputs list the players from the mover's seat on (for rewards: from the seat
-        that has moved); otherwise from the root player's.
+      mover_frame: whether, with "maxn", network outputs list the players from the mover's seat on (for rewards: from
+        the seat that has moved); otherwise they list them from the root player's seat.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Search:
         self._native.expand(outputs)
 
     def expand_and_select(self, outputs: NDArray[np.float32], out: Requests) -> None:
-        """`expand`, then `select` for the next step, in a single pass. For all steps but the last."""
+        """Do `expand`, then `select` for the next step, in a single pass. For all steps but the last."""
         self._native.expand_and_select(outputs, out.parent, out.action, out.shift, out.to_play)
 
     def targets(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -1,5 +1,5 @@
-// Which action a simulation follows: PUCT (Schrittwieser et al. 2020, appendix B) and Gumbel (Danihelka et al. 2022).
-// Both read a single node of a tree.
+// Selection: the action that a simulation follows at each node, by PUCT (Schrittwieser et al. 2020, appendix B) or
+// Gumbel (Danihelka et al. 2022). Both read a single node of a tree.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace mcts {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
-inline constexpr float kSmallestRange = 1e-8f;  // of values that are rescaled to 0..1
+inline constexpr float kSmallestRange = 1e-8f;  // smallest range of values that are rescaled to 0..1
 inline constexpr int kMaxActions = 64;
 
 // The legal action with the highest score; the first of several equal ones.
@@ -135,12 +135,12 @@ class Puct {
 
  private:
   const Setup& config_;
-  std::vector<float> explore_;  // by the node's visits
+  std::vector<float> explore_;  // exploration factor by the node's visits
 };
 
 // ---- Gumbel -------------------------------------------------------------------------------------------------
 
-// The visit count that an action must have to be considered, for each simulation: sequential halving (Karnin et al.
+// Visit counts that an action must have to be considered, for each simulation: sequential halving (Karnin et al.
 // 2013) among `considered` actions.
 inline std::vector<int> considered_visits(int considered, int simulations) {
   std::vector<int> sequence;
@@ -194,7 +194,7 @@ class Gumbel {
     return best_action(policy, tree.node[node].legal);
   }
 
-  // softmax(logit + sigma(completed q)), [stride].
+  // Improved policy: softmax(logit + sigma(completed q)), [stride].
   void improved_policy(const Tree& tree, size_t node, float* policy) const {
     completed_q(tree, node, policy);
     const float* logit = &tree.logit[tree.edge(node)];
@@ -247,7 +247,7 @@ class Gumbel {
   }
 
   const Setup& config_;
-  std::vector<std::vector<int>> table_;  // [considered][simulation]
+  std::vector<std::vector<int>> table_;  // [considered][simulation] visit count that an action must have
 };
 
 }  // namespace mcts

@@ -1,7 +1,7 @@
 // B search trees in flat arrays, one arena for the life of a search.
 //
-// Node 0 of a tree is its root. The l-th leaf of simulation step s is node 1 + s L + l, so that the network call of that
-// step writes the hidden states where they stay: nothing is ever moved.
+// Node 0 of a tree is its root. The l-th leaf of simulation step s is node 1 + s L + l, so that the network call of
+// that step writes the hidden states where they stay: nothing is ever moved.
 #pragma once
 
 #ifdef __linux__
@@ -17,20 +17,20 @@
 namespace mcts {
 
 inline constexpr int32_t kRoot = 0;
-inline constexpr int32_t kNone = -1;  // no child there yet
+inline constexpr int32_t kNone = -1;  // index of a child that does not exist yet
 inline constexpr size_t kPage = size_t{2} << 20;
 
 // Statistics of a node, without its values and edges.
 struct Node {
-  int32_t parent;     // kNone at the root
-  int32_t action;     // taken at the parent to come here
+  int32_t parent;     // index of the parent node, kNone at the root
+  int32_t action;     // action taken at the parent to come here
   int32_t visits;     // selections that passed through or ended here, pending ones included
-  int32_t evaluated;  // values that have been backed up
-  uint64_t legal;     // bit per action
-  float raw_value;    // the network's, for the player to move
-  uint8_t to_play;    // seat relative to the root's player
+  int32_t evaluated;  // number of values that have been backed up
+  uint64_t legal;     // legal actions, a bit per action
+  float raw_value;    // value given by the network for the player to move
+  uint8_t to_play;    // seat to move, relative to the root's player
   uint8_t phase;
-  uint8_t expanded;  // its network outputs have arrived
+  uint8_t expanded;  // whether the network outputs of the node have arrived
 };
 
 // All numbers of a node lie together, because a walk visits nodes in no order and each is a new place in memory: its
@@ -38,20 +38,20 @@ struct Node {
 // a node are found through `edge` and `per_value`.
 struct Tree {
   const int batch, nodes, actions, values;
-  const int stride;  // edges of a node; the last stride - A are padding
-  const int block;   // numbers of a node
+  const int stride;  // number of edges of a node; the last stride - A are padding
+  const int block;   // numbers that a node stores
 
-  std::vector<Node> node;  // [B, N]
-  // Per edge, [B, N, stride].
-  float* edge_visits;  // pending ones included
-  float* edge_values;  // evaluated ones
+  std::vector<Node> node;  // [B, N] statistics of the nodes
+  // Fields with an entry per edge, [B, N, stride].
+  float* edge_visits;  // visits, pending ones included
+  float* edge_values;  // number of values backed up through the edge
   float* logit;
   float* prior;
   float* q;        // reward + discount x value of the child, for the player to move
-  int32_t* child;  // node or kNone
-  // Per node and player, [B, N, V].
+  int32_t* child;  // node index or kNone
+  // Fields with an entry per node and player, [B, N, V].
   float* value;   // mean of the returns seen
-  float* reward;  // on the edge from the parent
+  float* reward;  // reward on the edge from the parent
 
   Tree(int batch, int nodes, int actions, int values)
       : batch(batch),
@@ -87,7 +87,7 @@ struct Tree {
     node[n] = Node{kNone, kNone, 0, 0, 0, 0, 0, 0, 0};
     for (float* field : {edge_visits, edge_values, q}) std::memset(field + e, 0, sizeof(float) * width);
     std::memset(child + e, 0xff, sizeof(int32_t) * width);
-    std::memset(value + per_value(n), 0, 2 * sizeof(float) * static_cast<size_t>(values));  // and rewards
+    std::memset(value + per_value(n), 0, 2 * sizeof(float) * static_cast<size_t>(values));  // values and rewards
   }
 
   void prefetch(size_t n) const {
@@ -112,8 +112,8 @@ struct Tree {
   };
   using Numbers = std::unique_ptr<Number[], Free>;
 
-  // Allocates zeros, on large pages if there are many of them and the system offers such pages: a walk visits nodes in no
-  // order, and each one may be on a page that has to be looked up.
+  // Allocates zeros, on large pages if there are many of them and the system offers such pages: a walk visits nodes in
+  // no order, and each one may be on a page that has to be looked up.
   static Numbers make(size_t count) {
     const size_t bytes = count * sizeof(Number);
     const std::align_val_t alignment{bytes >= kPage ? kPage : 64};

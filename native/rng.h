@@ -31,9 +31,9 @@ struct Rng {
   static constexpr uint64_t at(uint64_t key, uint64_t counter) { return mix(key + kGamma * (counter + 1)); }
   uint64_t next() { return at(key, counter++); }
 
-  // Uniform on 0..n-1 (the bias, below n / 2^64, is too small to be measured).
+  // Random integer, uniform on 0..n-1 (the bias, below n / 2^64, is too small to be measured).
   uint32_t below(uint32_t n) { return static_cast<uint32_t>((static_cast<unsigned __int128>(next()) * n) >> 64); }
-  // Uniform on [0, 1).
+  // Random number, uniform on [0, 1).
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 };
 

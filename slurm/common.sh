@@ -5,7 +5,7 @@ cd "${PROJECT:-${SLURM_SUBMIT_DIR:-.}}"
 # shellcheck source=slurm/config.sh
 source slurm/config.sh
 
-EXIT_REQUEUE=75 # exit code of python -m muzero.train: it has saved, start it again to continue
+EXIT_REQUEUE=75 # exit code of python -m muzero.train after it has saved: start it again to continue
 SIGNALLED="138 143" # exit codes of a program that was ended by SIGUSR1 or SIGTERM
 
 # Prints the number of tasks of a grid of lists: size "baseline belief" "0 1 2" is 6.
@@ -68,12 +68,12 @@ python_step() {
   prepare
   srun --ntasks=1 --nodes=1 "${STEP_OPTIONS[@]}" "${IN_CONTAINER[@]}" "$VENV/bin/python" "$@" &
   child=$!
-  # shellcheck disable=SC2064 # expand now: this child
+  # shellcheck disable=SC2064 # expand now, to the number of this child process
   trap "interrupted=yes; kill -USR1 $child 2>/dev/null" USR1 TERM
   while true; do
     interrupted="" code=0
     wait "$child" || code=$?
-    [[ -n $interrupted ]] || break # else the trap has interrupted the waiting
+    [[ -n $interrupted ]] || break # the program has ended; otherwise the trap has interrupted the waiting
   done
   trap - USR1 TERM
   if [[ " $EXIT_REQUEUE $SIGNALLED " == *" $code "* ]]; then requeue; fi

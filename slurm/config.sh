@@ -5,16 +5,16 @@
 #
 # An empty value means the cluster's default, or none.
 
-# ---- where ----
+# ---- place of the jobs ----
 : "${PARTITION:=}"
 : "${ACCOUNT:=}"
 : "${QOS:=}"
-: "${CONSTRAINT:=}" # features of nodes, such as a100|h100
+: "${CONSTRAINT:=}" # features that nodes must have, such as a100|h100
 
 # ---- resources per task ----
-: "${GPUS:=}"            # per node, such as 1 or a100:1; empty or none: the CPU alone
-: "${CPUS:=4}"           # cores
-: "${MEM:=16G}"          # per node; 0 for all of it
+: "${GPUS:=}"            # GPUs per node, such as 1 or a100:1; empty or none: the CPU alone
+: "${CPUS:=4}"           # cores per task
+: "${MEM:=16G}"          # memory per node; 0 for all of it
 : "${TIME:=12:00:00}"    # time limit: a task that needs more saves, goes back to the queue and resumes
 : "${GRACE:=300}"        # seconds before the time limit when a task is asked to save; must be longer than an iteration
 : "${ARRAY_LIMIT:=}"     # tasks of an array that run at the same time; empty: no limit
@@ -24,8 +24,8 @@
 # ---- software ----
 : "${VENV:=.venv}"           # virtual environment, on a disk that all nodes see
 : "${MODULES:=}"             # modules to load, such as cuda/12.4
-: "${CONTAINER:=}"           # Apptainer image with the Python of VENV and its libraries; empty: none
-: "${CONTAINER_OPTIONS:=}"   # for apptainer exec, such as --nv --bind /scratch
+: "${CONTAINER:=}"           # Apptainer image with the Python of VENV and its libraries; empty: no container
+: "${CONTAINER_OPTIONS:=}"   # options of apptainer exec, such as --nv --bind /scratch
 : "${WANDB_MODE:=offline}"   # offline (slurm/sync_wandb.sh uploads later), online or disabled
 : "${LOGS:=runs/slurm-logs}" # directory for the output of jobs
 

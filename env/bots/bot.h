@@ -37,13 +37,13 @@ class Bot {
 
 struct BotParameter {
   std::string name;
-  double value, low, high;  // default and range
+  double value, low, high;  // default value and range of the parameter
   std::string meaning;
 };
 
 struct BotDoc {
   std::string name, idea;
-  std::vector<BotParameter> parameters;  // besides epsilon, which every bot has
+  std::vector<BotParameter> parameters;  // parameters besides epsilon, which every bot has
 };
 
 using BotParameters = std::vector<std::pair<std::string, double>>;

@@ -16,13 +16,13 @@ class KuhnBot : public Bot {
  private:
   int act(const int16_t* row, uint64_t, Rng& rng) const final {
     const bool answer = row[Kuhn::Layout::kDecision] == Kuhn::kAnswerPhase;
-    const int first_actor = row[Kuhn::Layout::kHistory];  // 0 before the first move, 1 the mover, 2 the other player
+    const int first_actor = row[Kuhn::Layout::kHistory];  // 0 nobody yet, 1 the mover, 2 the other player
     const double p = bet_probability(row[Kuhn::Layout::kCard], first_actor != 2, answer);
     return rng.uniform() < p ? Kuhn::kBet : Kuhn::kPass;
   }
 };
 
-// Every equilibrium of the game: that of the first player has one parameter, that of the second is unique.
+// Every equilibrium of the game: the first player's policy has one parameter, the second player's is unique.
 class KuhnEquilibrium : public KuhnBot {
  public:
   static BotDoc doc() {

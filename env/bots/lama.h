@@ -13,7 +13,7 @@ class LamaView {
   LamaView(const int16_t* row, int players) : row_(row), players_(players) {}
 
   int top() const { return row_[LamaLayout::pile(players_)]; }
-  int points() const { return row_[LamaLayout::decision(players_) + 1]; }  // in hand, as the rules score them
+  int points() const { return row_[LamaLayout::decision(players_) + 1]; }  // points of the own hand by the rules
 
   // Kinds of cards in the player's own hand.
   int distinct() const {

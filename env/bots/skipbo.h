@@ -48,8 +48,8 @@ class SkipboView {
 class SkipboPlanner : public Bot {
  protected:
   static constexpr int kNone = SkipboView::kNone;
-  virtual int play(const SkipboView& view) const = 0;               // an action, or kNone to end the turn
-  virtual int discard(const SkipboView& view, Rng& rng) const = 0;  // an action
+  virtual int play(const SkipboView& view) const = 0;               // an action that plays a card; kNone ends the turn
+  virtual int discard(const SkipboView& view, Rng& rng) const = 0;  // an action that discards a card
 
  private:
   int act(const int16_t* row, uint64_t legal, Rng& rng) const final {
@@ -57,7 +57,7 @@ class SkipboPlanner : public Bot {
     const SkipboView view(row, legal);
     const int action = play(view);
     if (action != kNone) return action;
-    return view.can_discard(0) ? discard(view, rng) : __builtin_ctzll(legal);  // with an empty hand it must play
+    return view.can_discard(0) ? discard(view, rng) : __builtin_ctzll(legal);  // with an empty hand the bot must play
   }
 };
 
@@ -65,7 +65,7 @@ class SkipboPlanner : public Bot {
 // 1. Plays the stock card onto the highest pile that takes it. 2. Plays a hand card onto the highest pile that takes
 // one, a number rather than a wild card. 3. Plays the top of the first discard pile that can be played, onto the
 // highest pile. 4. Discards the highest number (a wild card only if there is nothing else). The paper leaves open onto
-// which pile.
+// which discard pile.
 class SkipboHpvp : public SkipboPlanner {
  protected:
   enum Reading { kLowestTop, kHighestTop, kFirstPile };
@@ -192,7 +192,7 @@ class SkipboWildSaver : public SkipboPlanner {
   SkipboWildSaver(int, const std::vector<double>& values) : wilds_(values[0]), guard_(values[1]) {}
 
  private:
-  // Cards that are available in this turn, or become so, as far as they are known.
+  // Cards that are available in this turn, or become available, as far as they are known.
   struct Supply {
     int hand[Skipbo::kHandCards], top[Skipbo::kPiles], under[Skipbo::kPiles];
 

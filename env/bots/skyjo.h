@@ -50,7 +50,7 @@ class SkyjoThreshold : public SkyjoBot {
     return random_bit(preferred(view, view.grid(0).face_down), rng);
   }
 
-  // Cells that it prefers for the card in hand, out of some equally good ones: at least one.
+  // Cells that the bot prefers for the card in hand, out of some equally good ones: at least one.
   virtual uint32_t preferred(const SkyjoView&, uint32_t cells) const { return cells; }
 
  private:
@@ -97,7 +97,7 @@ class SkyjoColumnThreshold : public SkyjoThreshold {
     return completing(view, view.hand()) || SkyjoThreshold::keeps(view);
   }
 
-  // Among several columns it completes the one where the card replaces the largest one.
+  // Among several columns the bot completes the one where the card replaces the largest card.
   int replaces(const SkyjoView& view, Rng& rng) const override {
     const uint32_t cells = completing(view, view.hand());
     if (!cells) return SkyjoThreshold::replaces(view, rng);
@@ -229,7 +229,8 @@ struct SkyjoColumnJudge : SkyjoJudge {
     return outlook.own.is_face_down(cell) ? gain : gain - relief(outlook, outlook.own.card[cell], cell);
   }
 
-  // On average the sum stays the same; the gain comes from cards that fit their column.
+  // Gain from turning the cell over. On average the sum stays the same; the gain comes from cards that fit their
+  // column.
   double turning(const SkyjoOutlook& outlook, int, int cell) const {
     const int second = outlook.own.card[SkyjoGrid::below(cell)];
     const int third = outlook.own.card[SkyjoGrid::below(SkyjoGrid::below(cell))];
@@ -286,7 +287,7 @@ struct SkyjoGreedy : SkyjoColumnJudge {
 
   // Ending the round costs the player's own sum once more, unless all rivals are above it after their last turn.
   static double penalty(const SkyjoOutlook& outlook, double gain) {
-    const double last_turn_mean = 3, last_turn_variance = 6;  // points, roughly
+    const double last_turn_mean = 3, last_turn_variance = 6;  // mean and variance of a last turn in points, roughly
     const double sum = outlook.sum(outlook.own) - gain;
     if (sum <= 0) return 0;
     double lowest = 1;

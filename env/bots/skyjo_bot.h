@@ -14,8 +14,8 @@ class SkyjoBot : public Bot {
   explicit SkyjoBot(int players) : players_(players) {}
 
  protected:
-  virtual bool takes(const SkyjoView& view) const = 0;              // takes the discard pile's top, or draws
-  virtual bool keeps(const SkyjoView& view) const = 0;              // keeps the drawn card, or discards it
+  virtual bool takes(const SkyjoView& view) const = 0;              // whether to take the discard pile's top or to draw
+  virtual bool keeps(const SkyjoView& view) const = 0;              // whether to keep the drawn card or to discard it
   virtual int replaces(const SkyjoView& view, Rng& rng) const = 0;  // cell for the card in hand
   virtual int turns_over(const SkyjoView& view, Rng& rng) const {   // face-down cell to turn over, also before play
     return random_bit(view.grid(0).face_down, rng);
@@ -46,8 +46,8 @@ class SkyjoOutlook {
  public:
   const SkyjoView view;
   const SkyjoGrid own;
-  SkyjoGrid rivals[Skyjo::kMaxPlayers];  // from index 1, as in the view
-  int turns_left;                        // until the round can end: the smallest number of face-down cards
+  SkyjoGrid rivals[Skyjo::kMaxPlayers];  // grids of the other players, from index 1, as in the view
+  int turns_left;                        // turns until the round can end: the smallest number of face-down cards
 
   explicit SkyjoOutlook(const SkyjoView& row)
       : view(row), own(view.grid(0)), turns_left(own.face_down_count()), pool_(view.face_down_pool()) {
@@ -80,7 +80,7 @@ class SkyjoOutlook {
     mean_ = pool_.sum * weight_;
   }
 
-  SkyjoPool pool_;  // of the face-down cards
+  SkyjoPool pool_;  // pool of the face-down cards
   double weight_, mean_;
 };
 

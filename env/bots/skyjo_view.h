@@ -11,9 +11,9 @@ namespace env {
 // Pool of unseen cards from which some card is a uniform draw. A player to move has a face-down card and can draw one,
 // so that a pool is never empty when it is used.
 struct SkyjoPool {
-  static constexpr int kFirst = 1, kLast = SkyjoRules::kValues;  // card codes
+  static constexpr int kFirst = 1, kLast = SkyjoRules::kValues;  // lowest and highest card code
 
-  int count[kLast + 1] = {};  // by card code
+  int count[kLast + 1] = {};  // number of cards by card code
   int total = 0, sum = 0, squares = 0;
 
   explicit SkyjoPool(const int16_t* counts) {
@@ -38,7 +38,7 @@ struct SkyjoPool {
 
 // Grid of one player.
 struct SkyjoGrid {
-  uint8_t card[Skyjo::kCells];  // no card if face down or cleared
+  uint8_t card[Skyjo::kCells];  // card codes; no card if face down or cleared
   uint32_t face_down = 0, face_up = 0;
   int face_up_sum = 0;
 
@@ -69,7 +69,7 @@ class SkyjoView {
   int players() const { return players_; }
 
   // ---- grids -------------------------------------------------------------------------------------------
-  int card(int r, int cell) const { return token(r, cell)[3]; }  // no card if face down or cleared
+  int card(int r, int cell) const { return token(r, cell)[3]; }  // card code; no card if face down or cleared
   bool face_down(int r, int cell) const { return token(r, cell)[2] == 0; }
   bool face_up(int r, int cell) const { return token(r, cell)[2] == 1; }
   bool cleared(int r, int cell) const { return token(r, cell)[2] == 2; }
@@ -93,10 +93,10 @@ class SkyjoView {
 
   // ---- the moment --------------------------------------------------------------------------------------
   int phase() const { return decision()[0]; }
-  int offered_column() const { return decision()[3] - 1; }  // in phase clear
-  int decisions() const { return 8 * global()[1]; }         // in this round, rounded down, at most 504
+  int offered_column() const { return decision()[3] - 1; }  // column on offer in phase clear
+  int decisions() const { return 8 * global()[1]; }         // decisions in this round, rounded down, at most 504
   bool final_turn() const { return global()[6] != 0; }
-  int ender() const { return global()[7] - 1; }  // -1 for nobody
+  int ender() const { return global()[7] - 1; }  // seat that ended the round, -1 for nobody
   bool reshuffled() const { return global()[8] != 0; }
   int to_go(int r) const { return row_[SkyjoLayout::score(players_) + 2 * r + 1]; }
 

@@ -5,7 +5,7 @@
 //
 // The game has
 //   kScoreScale                                  points that pay one unit of reward at round_reward = 1
-//   void decide(const Rules&, int action)        what a legal action does; sets to_move, current_phase, and finished at
+//   void decide(const Rules&, int action)        carries out a legal action; sets to_move, current_phase, finished at
 //                                                the end, and `scored` if it counts for the scores
 //   void score_truncated(const Rules&)           totals of an episode that is cut off before its end
 //   int score_change(int seat) const             points that the last decision added to a seat, if it scored
@@ -36,8 +36,8 @@ struct CardGame {
 
   // ---- state -------------------------------------------------------------------------------------------
   Rng rng;
-  uint32_t decisions;   // in this episode
-  uint32_t reshuffles;  // in this episode
+  uint32_t decisions;   // decisions in this episode
+  uint32_t reshuffles;  // reshuffles in this episode
   int32_t totals[kSeats];
   uint8_t pile[Rules::kMaxCards];  // draw pile from the left end, discard pile from the right end (its bottom)
   uint8_t draw_size;
@@ -49,8 +49,8 @@ struct CardGame {
   uint8_t current_phase;
   uint8_t finished;
   uint8_t truncated_;
-  uint8_t scored;      // the last decision counted for the scores
-  uint8_t reshuffled;  // since the last deal
+  uint8_t scored;      // whether the last decision counted for the scores
+  uint8_t reshuffled;  // whether the discard pile was reshuffled since the last deal
   uint8_t unused[5];
 
   // ---- play --------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ struct CardGame {
   }
 
   // ---- piles -------------------------------------------------------------------------------------------
-  uint8_t discard_at(int i) const { return pile[Rules::kMaxCards - 1 - i]; }  // 0 is the bottom
+  uint8_t discard_at(int i) const { return pile[Rules::kMaxCards - 1 - i]; }  // card i from the bottom of the pile
   uint8_t discard_top() const { return discard_size ? discard_at(discard_size - 1) : uint8_t{kNoCard}; }
 
  protected:
@@ -213,8 +213,8 @@ struct RoundGame : CardGame<Game, GameRules, kSeats> {
   // ---- state -------------------------------------------------------------------------------------------
   uint32_t round;
   uint32_t round_decisions;
-  int32_t round_scores[kSeats];   // what the last round that ended added to the totals
-  Event history[kHistoryLength];  // ring, round_decisions names the next place
+  int32_t round_scores[kSeats];   // points that the last finished round added to the totals
+  Event history[kHistoryLength];  // ring buffer; round_decisions names the next place
 
   void reset(const Rules& rules, int players, uint64_t key) {
     Base::clear_table(players, key);

@@ -50,16 +50,16 @@ struct Kuhn : CardGame<Kuhn, KuhnRules, 2> {
   static constexpr int kCardKinds = Rules::kKinds;
 
   enum Action : int { kPass, kBet };
-  enum Phase : uint8_t { kOpenPhase, kAnswerPhase };  // answer: the other player has bet
+  enum Phase : uint8_t { kOpenPhase, kAnswerPhase };  // kAnswerPhase: the other player has bet
   enum Move : uint8_t { kNoMove, kPassed, kDidBet };
-  enum Card : uint8_t { kJack = 1, kQueen, kKing, kHidden };  // hidden: in observations
+  enum Card : uint8_t { kJack = 1, kQueen, kKing, kHidden };  // kHidden: a card that the observer cannot see
   static constexpr int kMaxMoves = 3;
 
   // ---- state -------------------------------------------------------------------------------------------
   uint8_t hand[kMaxPlayers];
-  uint8_t paid[kMaxPlayers];  // chips in the pot
-  uint8_t moves[kMaxMoves];   // in order, kNoMove for those to come
-  uint8_t showdown;           // the hand is over, and the cards decided it
+  uint8_t paid[kMaxPlayers];  // chips that each seat has put into the pot
+  uint8_t moves[kMaxMoves];   // moves in order, kNoMove for moves to come
+  uint8_t showdown;           // whether the hand is over and the cards decided it
 
   // ---- play --------------------------------------------------------------------------------------------
   void reset(const Rules& rules, int players, uint64_t key) {
@@ -86,7 +86,7 @@ struct Kuhn : CardGame<Kuhn, KuhnRules, 2> {
   // ---- results -----------------------------------------------------------------------------------------
   int score_change(int seat) const { return totals[seat]; }
   bool pays_win() const { return false; }
-  void score_truncated(const Rules&) {}  // the pot is nobody's
+  void score_truncated(const Rules&) {}  // the pot goes to nobody
 
   static std::vector<std::string> stat_names(int) { return {"decisions", "showdown", "chips_won_0"}; }
 

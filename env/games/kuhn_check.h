@@ -29,7 +29,7 @@ inline std::string Kuhn::check(const Rules& rules, int players) const {
   return "";
 }
 
-// Cards are codes (jack 1, queen 2, king 3); moves are in order, 1 passed, 2 bet.
+// Cards are codes (jack 1, queen 2, king 3); moves are in order: 1 for a pass, 2 for a bet.
 inline StateFields Kuhn::inspect() const {
   using List = std::vector<int64_t>;
   return {{"hands", List(hand, hand + kMaxPlayers)},

@@ -54,7 +54,7 @@ inline ActionShape Kuhn::action_shape(int, int action) { return {action, {{0, 0}
 
 inline std::vector<std::vector<int>> Kuhn::symmetric_blocks() { return {{0}}; }
 
-// The second pass, and every answer, ends the hand; that is left out.
+// The second pass, and every answer, ends the hand; the phase table leaves that out.
 inline PhaseRule Kuhn::phase_rule(int, int phase, int action) {
   return {true, phase == kOpenPhase && action == kBet ? kAnswerPhase : kOpenPhase, true};
 }

@@ -6,8 +6,8 @@
 namespace env {
 
 struct KuhnRules {
-  static constexpr int kKinds = 3;     // jack, queen, king
-  static constexpr int kMaxCards = 8;  // a multiple of 8, as CardGame wants it
+  static constexpr int kKinds = 3;     // kinds of cards: jack, queen, king
+  static constexpr int kMaxCards = 8;  // room for cards: a multiple of 8, as CardGame requires
 
   int max_decisions = 3;
   double round_reward = 1.0;

@@ -63,13 +63,13 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   static constexpr int kMinPlayers = 2;
   static constexpr const char* kWhyPlayers = "with nine, 55 of the 56 cards would be dealt and one left to draw";
   static constexpr int kNumPhases = 2;
-  static constexpr int kScoreScale = 100;  // with round_reward = 3, as in training, a round's points pay about one unit
+  static constexpr int kScoreScale = 100;  // a round pays about one unit of reward in training (round_reward = 3)
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = LamaRules::kKinds;
 
-  enum Action : int { kPlay = 0, kDraw = 7, kFold = 8 };  // kPlay + card - 1
-  enum Phase : uint8_t { kTurnPhase, kAlonePhase };       // alone: all others have folded
+  enum Action : int { kPlay = 0, kDraw = 7, kFold = 8 };  // playing a card is kPlay + card - 1
+  enum Phase : uint8_t { kTurnPhase, kAlonePhase };       // kAlonePhase: all others have folded
   enum Kind : uint8_t { kNoEvent, kPlayed, kDrew, kFolded };
 
   // A card is coded as its value, the llama as 7; 0 is no card.
@@ -77,17 +77,17 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   static constexpr int points_of(int card) { return card == kLlama ? 10 : card; }
   static constexpr int following(int card) { return card == kLlama ? 1 : card + 1; }
 
-  static constexpr int kUnknown = Rules::kMaxCopies + 1;  // in observations: cards of a kind in a hidden hand
+  static constexpr int kUnknown = Rules::kMaxCopies + 1;  // number of cards of a kind in a hidden hand, in observations
 
   // ---- state -------------------------------------------------------------------------------------------
   uint32_t rounds_won[kMaxPlayers];
   uint32_t folds[kMaxPlayers];
-  uint8_t hand[kMaxPlayers][1 + Rules::kKinds];  // cards by code
-  uint8_t draw_counts[1 + Rules::kKinds];        // of the deck, by code
+  uint8_t hand[kMaxPlayers][1 + Rules::kKinds];  // number of cards by card code
+  uint8_t draw_counts[1 + Rules::kKinds];        // number of cards in the deck by card code
   uint8_t hand_size[kMaxPlayers];
   uint8_t folded[kMaxPlayers];
-  uint8_t active;   // players who have not folded
-  uint8_t aborted;  // truncated because there was no card to draw
+  uint8_t active;   // number of players who have not folded
+  uint8_t aborted;  // whether the game was truncated because there was no card to draw
   uint8_t spare[6];
 
   // ---- play --------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ inline std::string Lama::check(const Rules& rules, int players) const {
     if (byte) return "it has something where nothing belongs";
   }
 
-  int left[1 + Rules::kKinds] = {};  // cards of the deck not yet met
+  int left[1 + Rules::kKinds] = {};  // cards of the deck that were not found yet
   for (int kind = 0; kind < Rules::kKinds; ++kind) left[kind + 1] = rules.deck[kind];
   int draw[1 + Rules::kKinds] = {}, playing = 0;
   for (int seat = 0; seat < kMaxPlayers; ++seat) {

@@ -36,7 +36,7 @@ inline ObservationSpec Lama::observation(int players, bool counts) {
 
 inline void Lama::observe(const Rules& rules, int seat, int16_t* out, bool counts) const {
   const int n = num_players;
-  int16_t seen_as[1 + kMaxPlayers] = {};  // 0 nobody, 1 + seat -> 1 + relative seat
+  int16_t seen_as[1 + kMaxPlayers] = {};  // 1 + seat -> 1 + relative seat; 0 for nobody
   for (int r = 0, s = seat; r < n; ++r, s = next(s)) {
     seen_as[1 + s] = static_cast<int16_t>(1 + r);
     const bool hidden = hand_hidden_from(s, seat);
@@ -79,8 +79,8 @@ inline void Lama::observe(const Rules& rules, int seat, int16_t* out, bool count
 }
 
 // The belief, [2][7]: row 0, the cards of which every card that the seat cannot see (in other hands and in the
-// deck) is a uniform draw; row 1, those of which the next deck card is one. They differ when the deck is empty: then
-// the next card comes from the pile.
+// deck) is a uniform draw; row 1, the cards of which the next deck card is one. They differ when the deck is empty:
+// then the next card comes from the pile.
 inline void Lama::unseen_counts(int seat, int16_t* out) const {
   // All cards of a kind are at most 16, so eight counts can be added as one number.
   static_assert(sizeof hand[0] == 8 && sizeof draw_counts == 8);
@@ -102,8 +102,8 @@ inline void Lama::unseen_counts(int seat, int16_t* out) const {
   std::copy(drawn + 1, drawn + 1 + kCardKinds, out + kCardKinds);
 }
 
-// Deals everything anew that the seat cannot see, and the future. What others did, and which cards a reshuffle took
-// from the pile, is not used as evidence (docs/games/lama.md says why).
+// Deals everything anew that the seat cannot see, and the future. Decisions of others, and the cards that a reshuffle
+// took from the pile, are not used as evidence (docs/games/lama.md says why).
 inline void Lama::determinize(const Rules&, int seat, uint64_t key) {
   Rng dealer{key, 0};
   uint8_t pool[Rules::kMaxCards];
@@ -156,8 +156,8 @@ inline ActionShape Lama::action_shape(int, int action) {
 // Every slot names its own kind, so that a hand is a set of seven slots.
 inline std::vector<std::vector<int>> Lama::symmetric_blocks() { return {{0}, {1}, {2}, {3}, {4}, {5}, {6}}; }
 
-// With more than two players the turn may also skip players who have folded, and a fold may leave one player alone;
-// that is left out.
+// Usual consequences of actions. With more than two players the turn may also skip players who have folded, and a fold
+// may leave one player alone; the phase table leaves that out.
 inline PhaseRule Lama::phase_rule(int players, int phase, int action) {
   if (phase == kAlonePhase) return {action != kDraw, action == kFold ? kTurnPhase : kAlonePhase, false};
   return {true, action == kFold && players == 2 ? kAlonePhase : kTurnPhase, true};

@@ -6,10 +6,10 @@
 namespace env {
 
 struct LamaRules {
-  static constexpr int kKinds = 7;       // 1..6 and the llama
-  static constexpr int kMaxCopies = 16;  // of a kind
+  static constexpr int kKinds = 7;       // kinds of cards: 1..6 and the llama
+  static constexpr int kMaxCopies = 16;  // cards of a kind
   static constexpr int kMaxCards = 64;
-  static constexpr int kHandCards = 6;  // dealt to each player
+  static constexpr int kHandCards = 6;  // cards dealt to each player
 
   enum class Scoring : uint8_t { kDistinct, kAllCards };
   enum class LastPlayer : uint8_t { kPlaysOn, kStops };

@@ -58,22 +58,22 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   static constexpr int kMinPlayers = 2;
   static constexpr const char* kWhyPlayers = "the rules are written for these";
   static constexpr int kNumPhases = 2;
-  static constexpr int kScoreScale = 100;  // with round_reward = 10, as in training, a card off a stock pays a tenth
+  static constexpr int kScoreScale = 100;  // a card off a stock pays a tenth of a unit in training (round_reward = 10)
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = Rules::kKinds;
 
-  static constexpr int kPiles = 4;  // building piles, and discard piles of a player
+  static constexpr int kPiles = 4;  // number of building piles, and of discard piles of a player
   static constexpr int kHandCards = Rules::kHandCards;
-  // Where a card is played from; the same order as the slots of a board.
+  // Source of a played card; the same order as the slots of a board.
   enum Source : int { kStock = Layout::kStock, kHand = Layout::kHand, kDiscards = Layout::kDiscards, kSources = 10 };
-  // kPlay + source * 4 + building pile, kDiscard + place in the hand * 4 + discard pile.
+  // Actions: kPlay + source * 4 + building pile, kDiscard + place in the hand * 4 + discard pile.
   enum Action : int { kPlay = 0, kDiscard = 40, kPass = 60 };
-  enum Phase : uint8_t { kTurnPhase, kStuckPhase };  // stuck: nothing to do but pass
+  enum Phase : uint8_t { kTurnPhase, kStuckPhase };  // kStuckPhase: nothing to do but pass
 
   // A card is coded as its number, the wild card as 13; 0 is no card.
   static constexpr int kWild = 13;
-  static constexpr int kHidden = 14;  // in observations: a card that the observer cannot see
+  static constexpr int kHidden = 14;  // a card that the observer cannot see, in observations
   static constexpr int kFull = 12;    // cards of a building pile
 
   // Names of the places for people.
@@ -85,21 +85,21 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   // ---- state -------------------------------------------------------------------------------------------
   // Completed building piles are set aside: they are the discard pile of CardGame. Totals are the cards left in the
   // stocks, once the game is over and not a draw.
-  uint32_t completed;  // building piles
+  uint32_t completed;  // completed building piles in this game
   uint32_t turns[kMaxPlayers];
-  uint8_t own_discards[Rules::kMaxCards];  // seat by seat, pile by pile, bottom first
+  uint8_t own_discards[Rules::kMaxCards];  // discard piles of all players, seat by seat, pile by pile, bottom first
   uint8_t face_down[1 + Rules::kKinds];    // cards by code in the draw pile, in hands and under the tops of stocks
   uint8_t own_discard_size[kMaxPlayers][kPiles];
   uint8_t stock[kMaxPlayers][Rules::kMaxStock];
   uint8_t stock_size[kMaxPlayers];
-  uint8_t hand[kMaxPlayers][kHandCards];  // in the order of drawing
+  uint8_t hand[kMaxPlayers][kHandCards];  // cards in the order of drawing
   uint8_t hand_size[kMaxPlayers];
   uint8_t building[kPiles][kFull];
   uint8_t height[kPiles];
   uint8_t idle;         // turns in a row, this one included, in which nothing was drawn, played or discarded so far
-  uint8_t last_action;  // the last decision
-  uint8_t last_card;    // and which card it moved
-  uint8_t deadlock;     // a draw
+  uint8_t last_action;  // action of the last decision
+  uint8_t last_card;    // card that the last decision moved
+  uint8_t deadlock;     // whether the game ended in a draw
   uint8_t spare[4];
 
   // ---- play --------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ inline std::string Skipbo::check(const Rules& rules, int players) const {
 // Checks that every card of the deck lies somewhere, and where it may.
 inline std::string Skipbo::check_cards(const Rules& rules) const {
   int left[1 + Rules::kKinds] = {},
-               down[1 + Rules::kKinds] = {};  // cards not found yet; cards found that not everybody sees
+               down[1 + Rules::kKinds] = {};  // cards not found yet; cards found that are hidden from somebody
   for (int kind = 0; kind < Rules::kKinds; ++kind) left[kind + 1] = rules.deck[kind];
   bool proper = true;
   const auto meet = [&](int card, bool hidden) {

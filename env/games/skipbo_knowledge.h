@@ -90,7 +90,7 @@ inline void Skipbo::observe(const Rules& rules, int seat, int16_t* out, bool cou
 }
 
 // The belief, [2][13]: row 0, the cards of which every card that the seat cannot see (in other hands, in the draw pile
-// and under the tops of stocks, its own included) is a uniform draw; row 1, those of which the next card to be drawn is
+// and under the tops of stocks, its own included) is a uniform draw; row 1, the cards of which the next drawn card is
 // one. They differ when the draw pile is empty: then the next card comes from those set aside.
 inline void Skipbo::unseen_counts(int seat, int16_t* out) const {
   int16_t* next_draw = out + kCardKinds;
@@ -104,8 +104,8 @@ inline void Skipbo::unseen_counts(int seat, int16_t* out) const {
   }
 }
 
-// Deals everything anew that the seat cannot see, and the future. What others did, and which cards a reshuffle put into
-// the draw pile, is not used as evidence (docs/games/skipbo.md says why).
+// Deals everything anew that the seat cannot see, and the future. Decisions of others, and the cards that a reshuffle
+// put into the draw pile, are not used as evidence (docs/games/skipbo.md says why).
 inline void Skipbo::determinize(const Rules&, int seat, uint64_t key) {
   Rng dealer{key, 0};
   uint8_t pool[Rules::kMaxCards];
@@ -174,7 +174,7 @@ inline std::vector<std::vector<int>> Skipbo::symmetric_blocks() {
   return blocks;
 }
 
-// A player may get stuck when all cards are drawn; that is left out.
+// A player may get stuck when all cards are drawn; the phase table leaves that out.
 inline PhaseRule Skipbo::phase_rule(int, int phase, int action) {
   if (phase == kStuckPhase) return {action == kPass, kTurnPhase, true};
   return {action != kPass, kTurnPhase, action >= kDiscard};

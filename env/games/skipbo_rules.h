@@ -6,8 +6,8 @@
 namespace env {
 
 struct SkipboRules {
-  static constexpr int kKinds = 13;      // 1..12 and the wild card
-  static constexpr int kMaxCopies = 36;  // of a kind
+  static constexpr int kKinds = 13;      // kinds of cards: 1..12 and the wild card
+  static constexpr int kMaxCopies = 36;  // cards of a kind
   static constexpr int kMaxCards = 192;
   static constexpr int kMaxStock = 80;  // cards in a stock
   static constexpr int kHandCards = 5;

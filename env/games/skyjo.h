@@ -62,7 +62,7 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   static constexpr int kMinPlayers = 2;
   static constexpr const char* kWhyPlayers = "the rules are written for these";
   static constexpr int kNumPhases = 5;
-  static constexpr int kScoreScale = 100;  // the points that end a match
+  static constexpr int kScoreScale = 100;  // points that end a match
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = SkyjoRules::kValues;
@@ -74,16 +74,16 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
 
   static constexpr int kCells = 12;
   static constexpr int kColumns = 4;
-  static constexpr uint16_t kColumnMask = 0x111;  // cells 0, 4, 8; shift by the column
+  static constexpr uint16_t kColumnMask = 0x111;  // cells 0, 4, 8: column 0; shift it by the column
   static constexpr uint16_t kAllCells = 0xfff;
 
   // A card is coded as value + 3, so 1..15; 0 is no card.
   static constexpr int value_of(int card) { return card - 3; }
 
   // ---- state -------------------------------------------------------------------------------------------
-  uint32_t turns;                   // completed in this episode
-  uint16_t face_down[kMaxPlayers];  // bit per cell
-  uint16_t in_grid[kMaxPlayers];    // bit per cell that is not cleared
+  uint32_t turns;                   // turns completed in this episode
+  uint16_t face_down[kMaxPlayers];  // a bit per cell that is face down
+  uint16_t in_grid[kMaxPlayers];    // a bit per cell that is not cleared
   uint16_t columns_cleared[kMaxPlayers];
   uint8_t grid[kMaxPlayers][kCells];  // card codes, kNoCard where cleared
   uint8_t draw_counts[16];            // cards of each code in the draw pile
@@ -91,9 +91,9 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   uint8_t removed[16];                // cards of each code out of play
   uint8_t hand;
   uint8_t hand_source;
-  uint8_t ender;         // seat or kNobody
-  uint8_t last_ender;    // of the round before, or kNobody
-  uint8_t clear_column;  // column offered in the clear phase, else kNobody
+  uint8_t ender;         // seat that ended the round, or kNobody
+  uint8_t last_ender;    // seat that ended the round before, or kNobody
+  uint8_t clear_column;  // column offered in the clear phase, otherwise kNobody
   uint8_t spare[7];
 
   // ---- play --------------------------------------------------------------------------------------------

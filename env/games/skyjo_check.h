@@ -20,7 +20,7 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
     if (byte) return "it has something where nothing belongs";
   }
 
-  int left[16] = {};  // cards of the deck not yet met
+  int left[16] = {};  // cards of the deck that were not found yet
   for (int value = 0; value < Rules::kValues; ++value) left[value + 1] = rules.deck[value];
   int down[16] = {}, draw[16] = {};
   for (int seat = 0; seat < kMaxPlayers; ++seat) {
@@ -199,7 +199,7 @@ inline std::string Skyjo::render(const Rules& rules, int seat) const {
       std::snprintf(line, sizeof line, " %-22s", who.c_str());
       out += line;
     }
-    for (int row = 0; row < 3; ++row) {  // in front of a row, its positions
+    for (int row = 0; row < 3; ++row) {  // each row, with its positions in front of it
       std::snprintf(line, sizeof line, "\n%2d-%-2d", row * kColumns, row * kColumns + kColumns - 1);
       out += line;
       for (int s = first; s < last; ++s) {

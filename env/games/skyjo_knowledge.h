@@ -38,7 +38,7 @@ inline ObservationSpec Skyjo::observation(int players, bool counts) {
   return ObservationSpec(std::move(groups));
 }
 
-// Eight bytes as eight int16 in one vector instruction.
+// Converts eight bytes to eight int16 in one vector instruction.
 template <class Bytes>
 auto widen(const Bytes& bytes) {
   static_assert(sizeof bytes == 8);
@@ -51,7 +51,7 @@ auto widen(const Bytes& bytes) {
 
 inline void Skyjo::observe(const Rules& rules, int seat, int16_t* out, bool counts) const {
   const int n = num_players;
-  int16_t seen_as[1 + kMaxPlayers] = {};  // 0 nobody, 1 + seat -> 1 + relative seat
+  int16_t seen_as[1 + kMaxPlayers] = {};  // 1 + seat -> 1 + relative seat; 0 for nobody
   int fewest = kCells;
   for (int r = 0, s = seat; r < n; ++r, s = next(s)) {
     seen_as[1 + s] = static_cast<int16_t>(1 + r);
@@ -109,7 +109,7 @@ inline void Skyjo::observe_board(int seat, int r, int16_t* out) const {
   }
 }
 
-// The exact belief, [2][15]: row 0, the cards of which every face-down grid card is a uniform draw; row 1, those of
+// The exact belief, [2][15]: row 0, the cards of which every face-down grid card is a uniform draw; row 1, the cards of
 // which the next deck card (and a hand that this seat cannot see) is one. Before the first reshuffle
 // these are the same cards. A reshuffle separates them: the face-down cards, which can be worked out by then,
 // stay apart from the new draw pile.

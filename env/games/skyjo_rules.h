@@ -6,7 +6,7 @@
 namespace env {
 
 struct SkyjoRules {
-  static constexpr int kValues = 15;     // -2..12
+  static constexpr int kValues = 15;     // card values: -2..12
   static constexpr int kMaxCards = 160;  // room for decks of other editions
 
   enum class Setup : uint8_t { kRandom, kChosen };

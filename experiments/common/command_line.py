@@ -29,7 +29,7 @@ def add_run_options(parser: argparse.ArgumentParser, iterations: str = "", bots:
     """Adds options that choose runs, their checkpoints, and opponents.
 
     Args:
-      parser: to add to.
+      parser: parser that gets the options.
       iterations: description of the default, if several iterations can be chosen; "" for just one.
       bots: whether to add --bots.
     """

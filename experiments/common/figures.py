@@ -12,7 +12,7 @@ def error_bars(rows: Sequence[Row], scale: Sequence[float] | None = None) -> lis
     """Distances of the interval's ends below and above the win rate, as matplotlib's `yerr`.
 
     Args:
-      rows: with a win rate and its interval.
+      rows: results with a win rate and its interval.
       scale: factor for each row; by default 1.
     """
     factors = scale or [1.0] * len(rows)

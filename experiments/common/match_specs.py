@@ -26,9 +26,9 @@ class MatchSpec:
     """A match to play.
 
     Attributes:
-      name: of the file with its result.
-      a, b: agents.
-      players: at the table.
+      name: name of the result file.
+      a, b: names of the two agents.
+      players: number of players at the table.
       labels: further entries of the result, for the experiment's own use.
     """
 
@@ -45,8 +45,8 @@ def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace) ->
     Every match is checked before the first game is played.
 
     Args:
-      specs: of the matches, each with a name of its own.
-      options: of the command line: out, games, seed, batch, workers, runtime, address.
+      specs: matches to play, each with a name of its own.
+      options: options of the command line: out, games, seed, batch, workers, runtime, address.
     """
     names = [spec.name for spec in specs]
     for name in names:
@@ -65,7 +65,7 @@ def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace) ->
             wanted["version"] = env.describe(known["game"], spec.players).version  # version of the rules
         wanted |= {f"weights_{side}": fingerprint(agents[side]) for side in "ab"}  # a run may have been trained again
         if wanted["weights_a"] or wanted["weights_b"]:
-            wanted["batch"] = options.batch  # rounding in networks may depend on it
+            wanted["batch"] = options.batch  # rounding in networks may depend on the batch size
         if all(known.get(key) == value for key, value in wanted.items()):
             rows[spec.name] = known
             continue

@@ -26,7 +26,7 @@ def pooled(rows: Sequence[Row]) -> Row:
     found = sorted({precision for row in rows for precision in _precisions(row)})
     require(len(found) <= 1, "precision", "the same in all matches (set bf16=)", found)
     by_deal = [row.get("by_deal", ()) for row in rows]
-    same_deals = min(map(len, by_deal)) == max(map(len, by_deal)) >= 2  # in all matches
+    same_deals = min(map(len, by_deal)) == max(map(len, by_deal)) >= 2  # all matches have the same deals
     counts = {name: sum(row[name] for row in rows) for name in COUNTS}
     total = win_rate_row(counts, seats.pop(), np.mean(by_deal, 0) if same_deals else None)
     for name in ("mean_score_a", "mean_score_b", "mean_turns", "mean_decisions"):

@@ -31,8 +31,8 @@ def iterations_of(runs: Sequence[Run], wanted: Sequence[int] | None) -> list[int
     """Iterations at which all runs have a checkpoint.
 
     Args:
-      runs: to compare.
-      wanted: exactly these instead; a run without such a checkpoint is an error.
+      runs: runs to compare.
+      wanted: exact iterations to use instead; a run without such a checkpoint is an error.
     """
     for iteration in wanted or ():
         for run in runs:

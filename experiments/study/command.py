@@ -98,7 +98,7 @@ def state_of(job: Job, records: Records, in_queue: dict[str, str], local_runs: b
     if record["by"] == "slurm":
         state = in_queue.get(record["number"])
         return "failed" if state is None else "running" if state in slurm.RUNNING else "queued"
-    if "pid" in record:  # it had not ended when this was recorded
+    if "pid" in record:  # the job had not ended when this was recorded
         return "running" if local_runs else "missing"
     return "missing" if record["code"] in (0, 75) else "failed"
 

@@ -13,7 +13,7 @@ from experiments.study.plan import Job, Stage
 from experiments.study.records import Records
 from muzero.runs.run_directory import EXIT_REQUEUE, Interruption
 
-POLL = 0.1  # seconds
+POLL = 0.1  # seconds between two looks at the jobs
 
 
 class JobRunner:
@@ -21,7 +21,7 @@ class JobRunner:
 
     Args:
       root: directory of the project, in which commands run.
-      records: where the state of each job is stored.
+      records: records in which the state of each job is stored.
       at_once: largest number of processes.
     """
 
@@ -37,7 +37,7 @@ class JobRunner:
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, *job.command]
         with log.open("ab") as output:
-            # A session of its own: Ctrl-C reaches the job only through `ask_to_stop`.
+            # The job gets a session of its own: Ctrl-C reaches the job only through `ask_to_stop`.
             process = subprocess.Popen(
                 command, cwd=self.root, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )

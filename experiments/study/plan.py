@@ -83,7 +83,7 @@ class Job:
     """A command to run.
 
     Attributes:
-      name: STAGE or STAGE/TASK.
+      name: name of the job, STAGE or STAGE/TASK.
       command: arguments of Python, to be run in the project's directory.
       proof: file that exists once the job is done; for training, the run directory.
       mark: text that the file must contain, in case other jobs write it too.
@@ -96,7 +96,7 @@ class Job:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether nothing of the job is left to do."""
         if "muzero.train" in self.command:
             return is_finished(self.proof)
         return self.proof.is_file() and self.mark in self.proof.read_text()
@@ -107,12 +107,12 @@ class Stage:
     """Jobs that can run at the same time, and how they are submitted to SLURM.
 
     Attributes:
-      name: of the stage.
-      needs: stages that must be done before.
-      jobs: in the order of the tasks of an array.
+      name: name of the stage.
+      needs: names of the stages that must be done before.
+      jobs: jobs in the order of the tasks of an array.
       file: batch file in slurm/; a name that ends in _array runs all jobs as an array, another one runs a single job.
-      settings: of the batch file, as in slurm/config.sh.
-      arguments: of the batch file.
+      settings: settings of the batch file, as in slurm/config.sh.
+      arguments: arguments of the batch file.
     """
 
     name: str
@@ -129,7 +129,7 @@ class Stage:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether nothing of the stage is left to do."""
         return all(job.done for job in self.jobs)
 
 

@@ -1,4 +1,4 @@
-"""Cases for the tests that every game passes: per game its oracle and the rule sets to try.
+"""Cases for the tests that every game passes: the oracle of each game and the rule sets to try.
 
 A new game adds one `Case`; the generic tests of this folder then run for it as well.
 """
@@ -20,19 +20,19 @@ class Case:
 
     Attributes:
       game: name of the game.
-      players: numbers of players that it admits.
-      rules: name -> rule set; between them every option takes every value.
-      oracle: (rules, players, seed, deal, episode) -> independent implementation.
-      fields: oracle -> the same names and lists that `VecEnv.inspect` gives.
-      conserved: fields -> something that must stay the same through an episode.
-      hidden: fields -> the hidden facts as a list, for tests that they really vary.
-      stats: oracle -> the numbers that `VecEnv.stats` reports of an episode.
-      short: a rule set of whole numbers, not the default, under which random players are soon done.
+      players: numbers of players that the game admits.
+      rules: rule sets by name; between them every option takes every value.
+      oracle: independent implementation, made from (rules, players, seed, deal, episode).
+      fields: function of an oracle that gives the same names and lists as `VecEnv.inspect`.
+      conserved: function of fields whose result must stay the same through an episode.
+      hidden: function of fields that lists the hidden facts, for tests that they really vary.
+      stats: function of an oracle that gives the numbers that `VecEnv.stats` reports of an episode.
+      short: a rule set of whole numbers, not the default, under which random players finish soon.
       reshuffling: a rule set for two players in which the draw pile soon runs out; None if the game never reshuffles.
-      shared: reward in all of a game in which everybody ties: 1, or 0 if that means that nobody has won.
+      shared: sum of the rewards of a game in which everybody ties: 1, or 0 if a tie means that nobody has won.
       chips: points that one unit of reward stands for in a game that pays points instead of wins; 0 for other games.
-      usual: fields before a step -> whether the phase table must say what follows.
-      cap: a `max_decisions` that no game stays below.
+      usual: function of the fields before a step: whether the phase table must say what follows.
+      cap: value of `max_decisions` that no game stays below.
       deals: number of different deals; 0 for too many to count.
       events: number of different texts of `last_event` that random play produces, at least.
     """
@@ -218,10 +218,10 @@ LAMA = Case(
     conserved=_lama_cards,
     hidden=lambda fields: [] if fields["done"][0] else fields["hands"],
     stats=_lama_stats,
-    # 14 cards: one to draw at first.
+    # 14 cards: the deck holds one card at first.
     reshuffling={"deck": [2] * 7, "max_decisions": 400, "target": 1000, "nothing_to_draw": "abort"},
     short={"target": 30},
-    # The table does not know who has folded; with two players that is a phase of its own.
+    # The table does not know who has folded; with two players a fold is a phase of its own.
     usual=lambda fields: len(fields["folded"]) == 2 or not any(fields["folded"]),
 )
 
@@ -280,9 +280,9 @@ SKIPBO = Case(
         "no_extras": {"stock": 4, "extras": False},
         "wilds": {"stock": 5, "deck": [5] * 12 + [36]},
         "capped": {"max_decisions": 23, "round_reward": 2.0, "deck": [5] * 12 + [36], "stock": 12},
-        # Nothing can be played, so that hands and draw pile run out.
+        # No card can be played, so that hands and draw pile run out.
         "stuck": {"stock": 2, "deck": [0] * 10 + [18, 18, 0]},
-        # A few cards can, from stocks and discard piles, when that has happened.
+        # A few cards can be played, from stocks and discard piles, after hands and draw pile have run out.
         "nearly_stuck": {"stock": 2, "deck": [2, 3, 4] + [0] * 7 + [8, 8, 0]},
     },
     oracle=lambda rules, players, seed, deal, episode: skipbo.Skipbo(rules, players, seed, deal, episode),
@@ -290,7 +290,7 @@ SKIPBO = Case(
     conserved=_skipbo_cards,
     hidden=lambda fields: fields["hands"] + fields["stocks"] + fields["draw_pile"],
     stats=_skipbo_stats,
-    # Most cards are wild and few to be drawn, so that completed piles are soon needed.
+    # Most cards are wild and few are left to draw, so that completed piles are soon needed.
     reshuffling={"stock": 15, "deck": [1] * 12 + [36], "max_decisions": 400},
     short={"stock": 1},
     shared=0.0,

@@ -1,5 +1,5 @@
-// Random bytes as actions, rule sets and saved states, for every game: nothing may crash, hang or trip a sanitizer, and
-// bytes that are no state must be refused.
+// Fuzz test of the games: random bytes as actions, rule sets and saved states. Nothing may crash, hang or trip a
+// sanitizer, and bytes that are no state must be refused.
 //
 //   fuzz_env [inputs in thousands] [seed]      default 300: a minute under the sanitizers
 #include <cassert>
@@ -102,7 +102,7 @@ void junk_steps(VecEnv<Game>& tables, Junk& junk, int count, Tally& tally) {
     const std::vector<int64_t> sound = actions;
     if (junk.chance(3)) {
       actions[junk.below(static_cast<uint32_t>(batch))] = junk.number();
-      ++tally.inputs;  // only junk counts
+      ++tally.inputs;  // only junk inputs are counted
     }
     try {
       tables.step(actions.data());

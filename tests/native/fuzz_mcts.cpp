@@ -126,7 +126,7 @@ void spoil(Setup& c, Junk& junk) {
   }
 }
 
-// The nodes of a game's tree, parents before children.
+// Nodes of a game's tree, parents before children.
 std::vector<int32_t> nodes_of(const Tree& t, int game) {
   std::vector<int32_t> nodes = {kRoot};
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -419,7 +419,7 @@ class Session {
   Junk& junk_;
   Tally& tally_;
   const int wild_, bad_;           // one in so many outputs is unusual, or to be refused
-  std::vector<int64_t> requests_;  // [4, L * B]
+  std::vector<int64_t> requests_;  // [4, L * B] requests of the search
   bool begun_ = false, selected_ = false, noise_given_ = false, noise_given_before_ = false;
   int step_ = 0, active_ = 0;
 };

@@ -1,8 +1,8 @@
 """Kuhn poker, written down as plainly as possible: the reference against which the fast implementation is tested.
 
 It follows the rules as Kuhn's paper states them and the reference page of the game (docs/games/kuhn.md), and shares no
-code with the implementation that it checks. Cards are 1 (jack), 2 (queen) and 3 (king); what has happened is a string
-of p (pass) and b (bet). Everything is a pure function of the rules, (seed, deal, episode) and the actions.
+code with the implementation that it checks. Cards are 1 (jack), 2 (queen) and 3 (king); the history of a hand is a
+string of p (pass) and b (bet). Everything is a pure function of the rules, (seed, deal, episode) and the actions.
 
     game = Kuhn(make_rules("official"), num_players=2, seed=1)
     while not game.done:
@@ -22,7 +22,7 @@ HIDDEN = 4
 PASS, BET = 0, 1
 LETTERS = "pb"
 
-# Finished hands: what has happened -> the chips at stake, and the winner ("card" for the higher card).
+# Finished hands: history -> the chips at stake, and the winner ("card" for the higher card).
 ENDINGS: dict[str, tuple[int, int | str]] = {
     "pp": (1, "card"),
     "bp": (1, 0),
@@ -83,7 +83,7 @@ class Kuhn:
 
     @property
     def phase(self) -> int:
-        """1 after a bet, else 0; a finished hand keeps the phase of its last decision."""
+        """Phase: 1 after a bet, else 0; a finished hand keeps the phase of its last decision."""
         return self.last_phase if self.done else int(self.history.endswith("b"))
 
     @property
@@ -116,7 +116,7 @@ class Kuhn:
             self.done = self.truncated = True
 
     def ranks(self) -> list[int]:
-        """1 for the winner, 2 for the loser, 1 for both before that."""
+        """Ranks of both seats: 1 for the winner, 2 for the loser, 1 for both before the end."""
         return [1 + sum(other < own for other in self.scores) for own in self.scores]
 
     def moves(self) -> list[int]:

@@ -1,6 +1,6 @@
-"""Exact values of Kuhn poker by enumeration: of a pair of policies, of a best response, and exploitability.
+"""Exact values of Kuhn poker by enumeration: value of a pair of policies, of a best response, and exploitability.
 
-A policy gives the probability of a bet for every information set of both seats: (own card, what has happened), such as
+A policy gives the probability of a bet for every information set of both seats: (own card, history), such as
 (KING, "pb"). All numbers are fractions, so that results are exact.
 """
 
@@ -13,9 +13,9 @@ from itertools import permutations, product
 from tests.oracle.kuhn import CARDS, ENDINGS, JACK, KING, QUEEN, chips_won
 
 Policy = dict[tuple[int, str], Fraction]
-Payoffs = Callable[[tuple[int, int], str], tuple[int, int]]  # cards and history of a finished hand -> of each seat
+Payoffs = Callable[[tuple[int, int], str], tuple[int, int]]  # cards and history of a finished hand -> payoffs by seat
 
-HISTORIES = (("", "pb"), ("p", "b"))  # by seat: where it decides
+HISTORIES = (("", "pb"), ("p", "b"))  # histories after which each seat decides
 GAME_VALUE = Fraction(-1, 18)  # chips per hand for seat 0 with best play by both
 
 
@@ -25,7 +25,7 @@ def information_sets(seat: int) -> list[tuple[int, str]]:
 
 
 def constant(bet: Fraction) -> Policy:
-    """Bets with one probability everywhere."""
+    """Policy that bets with one probability everywhere."""
     return {key: bet for seat in (0, 1) for key in information_sets(seat)}
 
 

@@ -10,7 +10,7 @@ import env
 from tests.oracle.kuhn import CARDS, LETTERS, Kuhn
 
 DECISIONS = ("", "p", "b", "pb")  # histories after which somebody decides
-Position = tuple[tuple[int, int], str]  # cards of both seats, and what has happened
+Position = tuple[tuple[int, int], str]  # cards of both seats, and the history
 
 # All 24 positions at which somebody decides.
 POSITIONS: tuple[Position, ...] = tuple((cards, history) for cards in permutations(CARDS, 2) for history in DECISIONS)

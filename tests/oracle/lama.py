@@ -84,7 +84,7 @@ class Lama:
         self.seats = range(num_players)
         self.random = Random(game_key(seed, deal, episode))
 
-        # The episode.
+        # State of the episode.
         self.scores = [0] * num_players
         if self.rules["initial_scores"] == "uniform":
             self.scores = [(self.random.at(2**56 + seat) * int(self.rules["target"])) >> 64 for seat in self.seats]
@@ -98,7 +98,7 @@ class Lama:
         self.truncated = False
         self.aborted = False
 
-        # The round; deal_round() fills all of this in.
+        # State of the round; deal_round() fills all of it in.
         self.round = 0
         self.starter = 0
         self.deck: list[int] = []
@@ -107,7 +107,7 @@ class Lama:
         self.folded: list[bool] = []
         self.reshuffled = False
         self.round_decisions = 0
-        self.history: list[tuple[int, int, int, int]] = []  # actor seat, kind, card, top before
+        self.history: list[tuple[int, int, int, int]] = []  # entries: actor seat, kind, card, top before
         self.to_play = 0
         self.phase = TURN_PHASE
 
@@ -259,7 +259,7 @@ class Lama:
         self.done = self.truncated = True
 
     def ranks(self) -> list[int]:
-        """For every seat 1 + the number of seats with a strictly lower total."""
+        """Rank of every seat: 1 + the number of seats with a strictly lower total."""
         return [1 + sum(other < own for other in self.scores) for own in self.scores]
 
     # --------------------------------------------------------------------------------------- observation

@@ -84,8 +84,8 @@ class Skipbo:
         self.decisions = 0
         self.completed = 0
         self.reshuffles = 0
-        self.idle_turns = 0  # finished ones in a row
-        self.idle_now = True  # nothing has happened in the present turn
+        self.idle_turns = 0  # finished turns in a row without a draw, a play or a discard
+        self.idle_now = True  # whether nothing has happened in the present turn
         self.winner = -1
         self.deadlock = False
         self.done = False
@@ -98,7 +98,7 @@ class Skipbo:
         self.phase = TURN_PHASE
         self.begin_turn(self.starter)
 
-    # ------------------------------------------------------------------------------------------ what is possible
+    # ------------------------------------------------------------------------------------------ possible actions
 
     def fits(self, card: int, pile: int) -> bool:
         """Whether a building pile takes a card."""
@@ -184,7 +184,7 @@ class Skipbo:
             self.refill(seat)
 
     def begin_turn(self, seat: int) -> None:
-        """A turn begins with drawing."""
+        """Begin a turn by drawing."""
         self.to_play = seat
         self.turns[seat] += 1
         self.idle_now = True
@@ -202,14 +202,14 @@ class Skipbo:
             self.idle_now = False
 
     def win(self, seat: int) -> None:
-        """The stock is gone: the game is over."""
+        """End the game: the stock of a seat is gone."""
         self.done = True
         self.winner = seat
         self.scores = [len(stock) for stock in self.stocks]
         self.rewards = [reward + (1 if other == seat else -1) for other, reward in enumerate(self.rewards)]
 
     def ranks(self) -> list[int]:
-        """For every seat 1 + the number of seats with a strictly lower score."""
+        """Rank of every seat: 1 + the number of seats with a strictly lower score."""
         return [1 + sum(other < own for other in self.scores) for own in self.scores]
 
     # --------------------------------------------------------------------------------------- observation

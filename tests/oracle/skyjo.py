@@ -29,7 +29,7 @@ FIRST_POSITION = 4  # the action for position p is FIRST_POSITION + p
 
 SOURCE_PHASE, KEEP_PHASE, POSITION_PHASE, SETUP_PHASE, CLEAR_PHASE = 0, 1, 2, 3, 4
 
-NOWHERE, FROM_DECK, FROM_DISCARD = 0, 1, 2  # where the card in hand came from
+NOWHERE, FROM_DECK, FROM_DISCARD = 0, 1, 2  # sources of the card in hand
 
 HISTORY_LENGTH = 16
 (
@@ -162,7 +162,7 @@ class Skyjo:
         self.seats = range(num_players)
         self.random = Random(game_key(seed, deal, episode))
 
-        # The episode.
+        # State of the episode.
         self.scores = self.initial_scores()
         self.last_round_scores = [0] * num_players
         self.rewards = [0.0] * num_players
@@ -172,7 +172,7 @@ class Skyjo:
         self.done = False
         self.truncated = False
 
-        # The round; deal_round() fills all of this in.
+        # State of the round; deal_round() fills all of it in.
         self.round = 0
         self.previous_ender = -1
         self.ender = -1
@@ -187,7 +187,7 @@ class Skyjo:
         self.setup_reveals_left = 0
         self.history: list[HistoryEntry] = []
 
-        # The turn.
+        # State of the turn.
         self.to_play = 0
         self.phase = SOURCE_PHASE
         self.hand: Card | None = None
@@ -237,7 +237,7 @@ class Skyjo:
             self.begin_play()
 
     def reveal_at_random(self) -> None:
-        """Chance reveals the first cards of every player."""
+        """Reveal the first cards of every player at random."""
         for seat in self.seats:
             hidden = list(POSITIONS)
             for _ in range(self.rules["initial_reveals"]):
@@ -245,7 +245,7 @@ class Skyjo:
                 self.clear_columns(seat)
 
     def begin_play(self) -> None:
-        """The setup is over: the starter's first turn begins."""
+        """Begin the starter's first turn after the setup."""
         self.starter = self.choose_starter()
         self.to_play = self.starter
         self.phase = SOURCE_PHASE
@@ -383,7 +383,7 @@ class Skyjo:
             self.record(DID_DISCARD, card_out=card, source=FROM_DECK)
 
     def put_down_hand(self) -> Card:
-        """The card in hand leaves the hand."""
+        """Remove the card from the hand and return it."""
         assert self.hand is not None
         card = self.hand
         self.hand, self.hand_source = None, NOWHERE
@@ -458,7 +458,7 @@ class Skyjo:
     # ------------------------------------------------------------------- end of a turn, round and episode
 
     def end_turn(self) -> None:
-        """The turn is complete: the next player's begins, unless the round is over."""
+        """End a turn: the next player's turn begins, unless the round is over."""
         self.turns += 1
         if self.ender < 0 and not self.face_down(self.to_play):
             self.ender = self.to_play
@@ -486,7 +486,7 @@ class Skyjo:
         return 0 < self.rules["max_decisions"] <= self.decisions
 
     def truncate(self) -> None:
-        """The cap is reached: the round is scored as it lies and the episode is over."""
+        """End the episode at the cap on decisions: the round is scored as it lies."""
         self.score_round(with_penalty=False)
         self.done = True
         self.truncated = True
@@ -521,7 +521,7 @@ class Skyjo:
         return not strictly_lowest and (own > 0 or self.rules["penalty_on_nonpositive"])
 
     def pay_round(self) -> None:
-        """The reward at a round's end: how much better than the mean of the others."""
+        """Pay the reward at a round's end: points by which a seat is better than the mean of the others."""
         total = sum(self.last_round_scores)
         for seat in self.seats:
             own = self.last_round_scores[seat]
@@ -529,13 +529,13 @@ class Skyjo:
             self.rewards[seat] += self.rules["round_reward"] * (mean_of_others - own) / 100
 
     def pay_winners(self) -> None:
-        """The reward at the episode's end: the winners share 1, everybody else gets -1."""
+        """Pay the reward at the episode's end: the winners share 1, everybody else gets -1."""
         winners = [seat for seat in self.seats if self.scores[seat] == min(self.scores)]
         for seat in self.seats:
             self.rewards[seat] += 1 / len(winners) if seat in winners else -1.0
 
     def ranks(self) -> list[int]:
-        """For every seat 1 + the number of seats with a strictly lower total."""
+        """Rank of every seat: 1 + the number of seats with a strictly lower total."""
         return [1 + sum(other < own for other in self.scores) for own in self.scores]
 
     # --------------------------------------------------------------------------------------- observation
@@ -580,7 +580,7 @@ class Skyjo:
         return [(observer + r) % self.num_players for r in self.seats]
 
     def observe_boards(self, observer: int) -> list[int]:
-        """owner, position, visibility, value of every place."""
+        """Tokens of the boards: owner, position, visibility, value of every place."""
         row = []
         for r, seat in enumerate(self.from_observer(observer)):
             for position in POSITIONS:
@@ -611,14 +611,14 @@ class Skyjo:
         ]
 
     def observe_scores(self, observer: int) -> list[int]:
-        """owner, to_go of every seat."""
+        """Tokens of the scores: owner, to_go of every seat."""
         row = []
         for r, seat in enumerate(self.from_observer(observer)):
             row += [r, max(0, min(255, self.rules["target"] - self.scores[seat]))]
         return row
 
     def observe_history(self, observer: int) -> list[int]:
-        """actor, kind, position, card, card_out, source of the latest decisions of the round."""
+        """Tokens of the history: actor, kind, position, card, card_out, source of the latest decisions of the round."""
         row = []
         for actor, *rest in self.history:
             row += [1 + self.relative(actor, observer), *rest]
@@ -626,7 +626,7 @@ class Skyjo:
         return row
 
     def observe_decision(self, observer: int) -> list[int]:
-        """phase, hand, source, column of the decision at hand."""
+        """Token of the decision: phase, hand, source, column of the decision at hand."""
         hand = code(self.hand)
         if self.hand is not None and not self.sees_hand(observer):
             hand = 16
@@ -635,7 +635,7 @@ class Skyjo:
     # --------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
-        """Everything there is to know, as a copy."""
+        """Complete state as a copy."""
         return {
             "boards": [list(board) for board in self.boards],
             "face_up": [list(flags) for flags in self.face_up],

@@ -1,5 +1,5 @@
-// The dynamics: from parents and actions to the next latents and rewards. Included by one source file per kind of CPU; see
-// slot_vectors.h.
+// The dynamics: from parents and actions to the next latents and rewards. Included by one source file per kind of CPU;
+// see slot_vectors.h.
 #pragma once
 
 #include "muzero/model/native/slot_tile.h"
@@ -19,7 +19,7 @@ class DynamicsTile {
   }
 
  private:
-  // Copies what the dynamics read of the parents: the touched slots, the shared cards, and the rest.
+  // Copies the parts of the parents that the dynamics read: the touched slots, the shared cards, and the rest.
   void read_latents() {
     const int D = n_.slot_dim, E = n_.entries(), K = n_.touches, tail = n_.players * n_.player_dim + n_.rest_dim();
     for (int r = 0; r < t_.rows; ++r) {

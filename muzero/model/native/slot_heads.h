@@ -19,15 +19,15 @@ class HeadsTile {
   }
 
  private:
-  // Egos that features are computed for: all of them; or, if only the root's value is asked for, the root's player and the
-  // mover, whose features the policy reads.
+  // Egos for which features are computed: all of them; or, if only the root's value is asked for, the root's player and
+  // the mover, whose features the policy reads.
   int egos() const { return n_.egos == 1 ? 1 : t_.job.only_root ? 2 : n_.egos; }
   int own() const { return n_.egos > 1 && t_.job.only_root ? 1 : 0; }  // index of the mover among them
   int seat(int ego, int r) const {
     return t_.job.only_root && n_.egos > 1 ? (ego == 0 ? (n_.players - t_.to_play(r)) % n_.players : 0) : ego;
   }
 
-  // SlotTrunk.split, and the pooling of SlotTrunk.forward: blocks, and per player the sum of their blocks.
+  // SlotTrunk.split, and the pooling of SlotTrunk.forward: blocks, and for each player the sum of the player's blocks.
   void pool_boards() {
     const int D = n_.slot_dim, M = n_.slot_hidden, V = n_.player_dim, S = n_.slots, P = n_.players, C = n_.shared;
     const int blocks = P * n_.blocks, Z = n_.block_size, width = (2 + C) * M, pooled = n_.pooled();
@@ -153,7 +153,7 @@ class HeadsTile {
         }
       }
     }
-    const int roles = n_.policy.score.outputs;  // padded
+    const int roles = n_.policy.score.outputs;  // number of roles, padded
     if (scored) product(n_.policy.score, w_.policy_hidden_act, M, t_.rows * scored, w_.scores, roles);
     for (int r = 0; r < t_.rows; ++r) {
       const float* score = w_.scores + r * scored * roles;

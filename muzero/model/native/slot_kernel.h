@@ -1,4 +1,4 @@
-// The whole step. Included by one source file per kind of CPU; slot_vectors.h says what that forbids.
+// Kernel of the whole step. Included by one source file per kind of CPU; slot_vectors.h says what that forbids.
 #pragma once
 
 #include "muzero/model/native/slot_dynamics.h"

@@ -39,7 +39,7 @@ inline const Kernel& kernel_named(const std::string& name) {
   throw std::invalid_argument("kernel: expected one of " + known + ", got '" + name + "'");
 }
 
-// An array of any shape, row by row.
+// Array of any shape, stored row by row.
 template <class T>
 struct Table {
   const T* data = nullptr;
@@ -105,8 +105,8 @@ class SlotNetwork {
   SlotNetwork(const SlotNetwork&) = delete;
   SlotNetwork& operator=(const SlotNetwork&) = delete;
 
-  // Takes the network's weights, or newer ones. The weights of a layer are NAME.weight [outputs, inputs] and, unless it has
-  // no bias, NAME.bias.
+  // Takes the network's weights, or newer ones. The weights of a layer are NAME.weight [outputs, inputs] and, unless it
+  // has no bias, NAME.bias.
   void load(const Floats& floats) {
     Network& n = net_;
     const int A = n.actions, E = n.entries(), M = n.slot_hidden, H = n.hidden, D = n.slot_dim, R = n.rest_dim();
@@ -204,7 +204,7 @@ class SlotNetwork {
     return kept.data();
   }
 
-  // Positions where each action's part of a list starts, and where the last one ends.
+  // Start of each action's part of a list, and the end of the last part.
   const int32_t* keep_starts(const Indices& tables, const std::string& name) {
     const int32_t* starts = keep(tables, name, net_.actions + 1, 0, 1 << 24);
     for (int a = 0; a < net_.actions; ++a) {
@@ -225,7 +225,7 @@ class SlotNetwork {
     return {keep(floats, name + ".weight", size), keep(floats, name + ".bias", size)};
   }
 
-  // [outputs, inputs] as torch lays them out -> packed, outputs padded with zeros.
+  // Packs weights: [outputs, inputs] as torch lays them out -> panels, outputs padded with zeros.
   Linear linear(const Floats& floats, const std::string& name, int inputs, int outputs) {
     const float* w = entry(floats, name + ".weight", int64_t{inputs} * outputs).data;
     const int padded = (outputs + kAlign - 1) / kAlign * kAlign, width = kernel_.width, pair = kernel_.bf16 ? 2 : 1;
@@ -264,7 +264,7 @@ class SlotNetwork {
   static uint16_t rounded(float x) {
     uint32_t bits;
     std::memcpy(&bits, &x, 4);
-    if (x != x) return 0x7fff;  // what is not a number stays so
+    if (x != x) return 0x7fff;  // NaN stays NaN
     return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   }
 

@@ -36,8 +36,8 @@ float expectation(const Network& net, const float* logits) {
   return sum(weighted) / sum(total);
 }
 
-// Inputs of the layer trunk.block for one block: sums over its slots of ReLUs, of products of pairs, and of products with
-// each shared card. seen [block_size, M], shared_seen [C, M] -> parts [(2 + C) M]
+// Inputs of the layer trunk.block for one block: sums over its slots of ReLUs, of products of pairs, and of products
+// with each shared card. seen [block_size, M], shared_seen [C, M] -> parts [(2 + C) M]
 void block_parts(const Network& net, const float* seen, const float* shared_seen, Act* parts) {
   const int M = net.slot_hidden;
   for (int i = 0; i < M; i += kWidth) {
@@ -54,7 +54,7 @@ void block_parts(const Network& net, const float* seen, const float* shared_seen
   }
 }
 
-// The rows of a job from `from` on.
+// Tile of the rows of a job from `from` on.
 struct Tile {
   const Network& net;
   const Job& job;

@@ -1,8 +1,8 @@
 // Vectors as wide as the target CPU has them, functions of vectors, and matrix products.
 //
 // This header is included by one source file per kind of CPU. These files must not share code, because the linker could
-// keep a version that another CPU cannot run: everything is in an unnamed namespace or always inlined, and headers of the
-// standard library are not used. A file that defines BELIEF_BF16 gets products of bfloat16 numbers.
+// keep a version that another CPU cannot run: everything is in an unnamed namespace or always inlined, and headers of
+// the standard library are not used. A file that defines BELIEF_BF16 gets products of bfloat16 numbers.
 #pragma once
 
 #if defined(__AVX2__)
@@ -24,7 +24,7 @@ constexpr int kWidth = 4, kPanel = 4;
 
 #if defined(BELIEF_BF16)
 constexpr bool kBf16 = true;
-using Act = uint16_t;  // inputs of products
+using Act = uint16_t;  // type of the inputs of products
 #else
 constexpr bool kBf16 = false;
 using Act = float;
@@ -38,7 +38,7 @@ BELIEF_INLINE Vec load(const float* p) { return *reinterpret_cast<const Loose*>(
 BELIEF_INLINE void store(float* p, Vec x) { *reinterpret_cast<Loose*>(p) = x; }
 BELIEF_INLINE Vec all(float x) { return x - Vec{}; }
 
-// Both keep what is not a number, so that the search notices it.
+// Both functions keep NaN, so that the search notices it.
 BELIEF_INLINE Vec relu(Vec x) { return x < 0 ? Vec{} : x; }
 BELIEF_INLINE Vec larger(Vec x, Vec y) { return x < y ? y : x; }
 
@@ -66,7 +66,7 @@ BELIEF_INLINE float largest(Vec x) {
   return even > odd ? even : odd;
 }
 
-// e^x for x <= 88: 2^n e^r with |r| <= ln 2 / 2, a polynomial for e^r (Cephes). Relative error about 1e-7.
+// Exponential e^x for x <= 88: 2^n e^r with |r| <= ln 2 / 2, a polynomial for e^r (Cephes). Relative error about 1e-7.
 BELIEF_INLINE Vec exp(Vec x) {
   x = larger(x, all(-87.0f));
   const Vec magic = all(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
@@ -83,7 +83,7 @@ BELIEF_INLINE Vec exp(Vec x) {
   return p * reinterpret_cast<Vec>(power);
 }
 
-// x Phi(x), with erf from Abramowitz and Stegun 7.1.26: absolute error 1.5e-7.
+// GELU: x Phi(x), with erf from Abramowitz and Stegun 7.1.26: absolute error 1.5e-7.
 BELIEF_INLINE Vec gelu(Vec x) {
   const Vec z = x * 0.70710678f;
   const Vec size = reinterpret_cast<Vec>(reinterpret_cast<Ints>(z) & 0x7fffffff);
@@ -115,7 +115,7 @@ void to_act(Act* to, const float* from, int n) {
 
 // ---- products -----------------------------------------------------------------------------------------
 
-// R rows times a panel of C vectors of outputs.
+// Product of R rows and a panel of C vectors of outputs.
 template <int R, int C>
 BELIEF_INLINE void tile(const Act* x, int64_t x_step, const Act* w, int inputs, const float* start, int64_t start_step,
                         float* y, int64_t y_step) {
@@ -160,7 +160,7 @@ BELIEF_INLINE void tile(const Act* x, int64_t x_step, const Act* w, int inputs, 
   }
 }
 
-// The last rows, fewer than R of them.
+// Product for the last rows, fewer than R of them.
 template <int R, int C>
 void last_rows(int rows, const Act* x, int64_t x_step, const Act* w, int inputs, const float* start, int64_t start_step,
                float* y, int64_t y_step) {
@@ -185,7 +185,7 @@ void panel(const Act* x, int64_t x_step, int rows, const Act* w, int inputs, con
   }
 }
 
-// y = x W + start; the bias is used if there is no start.
+// Linear layer y = x W + start; the bias is used if there is no start.
 void product(const Linear& m, const Act* x, int64_t x_step, int rows, float* y, int64_t y_step,
              const float* start = nullptr, int64_t start_step = 0) {
   if (!start) start = m.bias;

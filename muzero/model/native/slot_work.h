@@ -1,4 +1,5 @@
-// Memory for the intermediate results of a tile of rows. Included by one source file per kind of CPU; see slot_vectors.h.
+// Memory for the intermediate results of a tile of rows. Included by one source file per kind of CPU; see
+// slot_vectors.h.
 #pragma once
 
 #include "muzero/model/native/slot_vectors.h"
@@ -82,13 +83,13 @@ struct Work {
     bytes = s.used();
   }
 
-  // Dynamics.
+  // Results of the dynamics.
   Act *latent_and_summary_act, *old_act, *touched_slots_act, *hidden_act, *slot_out_act;
   float *old, *touched_slots_seen, *seen, *compared, *hidden, *consequences, *passed_on, *slot_change, *new_slots;
-  // Trunk.
+  // Results of the trunk.
   Act *block_parts_act, *slots_act, *shared_act, *pooled_act, *turned_act, *conditioned_act, *features_act, *blocks_act;
   float *shared_seen, *blocks_out, *slots_seen, *boards_out, *rest, *features, *mixed;
-  // Value and policy.
+  // Results of the value and policy heads.
   Act* policy_hidden_act;
   float *values, *kind_and_context, *around, *scores, *in_role;
   int64_t bytes;
