@@ -1,4 +1,4 @@
-"""Analysis of positions: everything that an agent with search thinks of them, stated by seat."""
+"""Analysis of positions: all numbers that an agent with search computes for them, listed by seat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PositionAnalysis:
-    """Thoughts about N positions, one per table; P players listed by seat, A actions.
+    """Analysis of N positions, one per table; P players listed by seat, A actions.
 
     Attributes:
       tables: [N] indices of the tables.
@@ -51,7 +51,7 @@ def analyse_positions(planner: Planner, tables: env.VecEnv, seed: int = 0) -> Po
 
     Args:
       planner: search of the agent; its network must be made for this game and number of players.
-      tables: tables to look at; only what the players to move may see is read.
+      tables: tables whose positions are analysed; only what the players to move may see is read.
       seed: seed of the search's random numbers.
     """
     rows = np.flatnonzero(tables.legal_bits != 0)
