@@ -15,7 +15,7 @@ class Plan:
     Attributes:
       actions: [B] actions to take.
       policy: [B, A] policy targets.
-      values: [B, V] search values, seats from the mover's on; V = P, or 1 with the backup "ego".
+      values: [B, V] search values of the seats, from the mover's seat on; V = P, or 1 with the backup "ego".
     """
 
     actions: NDArray[np.int64]
