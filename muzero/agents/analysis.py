@@ -25,10 +25,10 @@ class PositionAnalysis:
       to_play: [N] seats of the players to move.
       actions: [N] actions that the agent would take.
       prior: [N, A] policy of the network over the legal actions, before the search.
-      visits: [N, A] simulations that started with each action.
-      q: [N, A] value of each action for the player to move; NaN where it was not visited.
+      visits: [N, A] number of simulations that started with each action.
+      q: [N, A] value of each action for the player to move; NaN where an action was not visited.
       policy: [N, A] policy after the search.
-      values: [N, P] search values of the seats; NaN where the search has none (backup "ego").
+      values: [N, P] search values of the seats; NaN where the search gives no value (backup "ego").
       winner: [N, P] probability that each seat wins, as the player to move sees it; None without outcome heads.
       rank: [N, P, P] probability of each rank (second axis: seats, third: ranks, best first); None without the heads.
     """

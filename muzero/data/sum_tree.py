@@ -30,7 +30,7 @@ class SumTree:
         self._phase = phase.reshape(-1, FAN)
         self._dirty = np.zeros(capacity // FAN, np.bool_)
         shapes = self._shapes(capacity, num_phases)
-        self._sums = [np.zeros(shape) for shape in shapes]  # by level, the lowest first; the highest has one node
+        self._sums = [np.zeros(shape) for shape in shapes]  # sums by level, lowest first; the highest has one node
         self._least = [np.full(shape, np.inf) for shape in shapes]
 
     @staticmethod

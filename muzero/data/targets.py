@@ -74,7 +74,7 @@ def unroll(rows: Rows, at: NDArray[np.int64], frame: str, filler: NDArray[np.int
     decision. Past the end of a truncated game nothing is known; its outcome is known nowhere.
 
     Args:
-      rows: rows of decisions, see `ring_rows`.
+      rows: rows of the ring of the replay buffer, one per decision.
       at: [B] rows of the windows' first positions.
       frame: order of the seats in the targets, "root" or "mover".
       filler: [B, K] actions to use past the end.

@@ -41,7 +41,7 @@ def win_rate_row(counts: Mapping[str, float], players: int, by_deal: ArrayLike |
     """Counts of a match, or of several added up, with the win rate, its intervals, Elo and p-value.
 
     Args:
-      counts: numbers of games by name, as in `COUNTS`.
+      counts: numbers of games, and points, by name; `COUNTS` lists the names.
       players: number of players at a table.
       by_deal: [D] mean share of the win in each deal, if known; gives `paired_low` and `paired_high`.
     """

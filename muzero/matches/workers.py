@@ -254,7 +254,7 @@ def make_worker_pool(agents: Sequence[str], workers: int = 0, runtime: str = "lo
       agents: texts of all agents that will play.
       workers: number of processes, tasks or threads; 0 for one per core.
       runtime: name of the runtime, one of `RUNTIMES`.
-      address: address of a Ray cluster; "" starts one here.
+      address: address of a Ray cluster; "" starts a cluster on this machine.
     """
     require(workers >= 0, "workers", "0 or more", workers)
     require(runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", runtime)

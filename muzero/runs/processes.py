@@ -45,7 +45,7 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
 
     Args:
       key: configuration key of the address, for the error message.
-      address: address of the cluster; "" starts one on this machine alone.
+      address: address of the cluster; "" starts a cluster on this machine alone.
       cpus: number of CPUs of a cluster that is started here.
 
     Returns:

@@ -65,7 +65,7 @@ def _estimate(found: Estimate | None) -> dict[str, float] | None:
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], figures: Sequence[str], command: str, smooth: int) -> str:
-    """The report as a page of Markdown.
+    """Page of the report in Markdown.
 
     Args:
       rows: rows of the table, the `summary` of each run.

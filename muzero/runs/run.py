@@ -112,7 +112,7 @@ class Run:
         return list(dict.fromkeys(bot for record in self.records for bot in record.get("evaluation") or {}))
 
     def last(self, group: str) -> Record | None:
-        """The last record that has a group, or None."""
+        """Last record that has this group, or None."""
         return next((record for record in reversed(self.records) if record.get(group)), None)
 
 

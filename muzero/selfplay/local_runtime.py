@@ -34,7 +34,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)  # sig
 
 
 class SyncRuntime:
-    """One worker in this process, alternating with the learner. See `Runtime` for the methods."""
+    """Runtime with one worker in this process, alternating with the learner. See `Runtime` for the methods."""
 
     def __init__(self, config: Config) -> None:
         self.worker = make_worker(config, device=str(pick_device(config.runtime.device)))
@@ -79,7 +79,7 @@ class SyncRuntime:
 
 
 class ChildProcessRuntime:
-    """One worker in a child process, which plays while the learner learns. See `Runtime` for the methods.
+    """Runtime with one worker in a child process, which plays while the learner learns. See `Runtime` for the methods.
 
     The child is a process and not a thread, because threads of one Python process would wait for each other. A child
     that dies is replaced.

@@ -63,7 +63,7 @@ class _Actor:
 
 
 class RayRuntime:
-    """One worker per Ray actor. See `Runtime` for the methods."""
+    """Runtime with one worker per Ray actor. See `Runtime` for the methods."""
 
     def __init__(self, config: Config) -> None:
         import ray
