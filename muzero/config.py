@@ -22,7 +22,7 @@ BACKENDS = ("auto", "native", "eager", "compiled", "compiled_dynamic", "cuda_gra
 
 @dataclass
 class ModelConfig(Section):
-    """The network."""
+    """Settings of the network."""
 
     KEY = "model"
 
@@ -67,7 +67,7 @@ class ModelConfig(Section):
 
 @dataclass
 class SearchConfig(Section):
-    """The search. Settings of the trees are declared in mcts/config.h; docs/search.md explains them."""
+    """Settings of the search. Those of the trees are declared in mcts/config.h; docs/search.md explains them."""
 
     KEY = "search"
 
@@ -108,7 +108,7 @@ class SearchConfig(Section):
 
 @dataclass
 class LearnerConfig(Section):
-    """The losses and the optimiser."""
+    """Settings of the losses and the optimiser."""
 
     KEY = "learner"
 
@@ -156,7 +156,7 @@ class LearnerConfig(Section):
 
 @dataclass
 class GameConfig(Section):
-    """The game."""
+    """Settings of the game."""
 
     KEY = "game"
 
@@ -176,7 +176,7 @@ class GameConfig(Section):
 
 @dataclass
 class ReplayConfig(Section):
-    """The replay buffer."""
+    """Settings of the replay buffer."""
 
     KEY = "replay"
 
@@ -197,7 +197,7 @@ class ReplayConfig(Section):
 
 @dataclass
 class CurriculumConfig(Section):
-    """Games against bots, and among bots."""
+    """Settings of the curriculum: games against bots, and among bots."""
 
     KEY = "selfplay.curriculum"
 
@@ -224,7 +224,7 @@ class CurriculumConfig(Section):
 
 @dataclass
 class PoolConfig(Section):
-    """Games against past versions of the network."""
+    """Settings of games against past versions of the network."""
 
     KEY = "selfplay.pool"
 
@@ -235,7 +235,7 @@ class PoolConfig(Section):
 
 @dataclass
 class SelfPlayConfig(Section):
-    """Self-play."""
+    """Settings of self-play."""
 
     KEY = "selfplay"
 
@@ -270,7 +270,7 @@ class SelfPlayConfig(Section):
 
 @dataclass
 class TrainConfig(Section):
-    """The training loop."""
+    """Settings of the training loop."""
 
     KEY = "train"
 
@@ -291,7 +291,7 @@ class TrainConfig(Section):
 
 @dataclass
 class RuntimeConfig(Section):
-    """Processes and devices."""
+    """Settings of processes and devices."""
 
     KEY = "runtime"
 
@@ -319,7 +319,7 @@ class RuntimeConfig(Section):
 
 @dataclass
 class EvaluationConfig(Section):
-    """Games against bots during training."""
+    """Settings of bot evaluation during training."""
 
     KEY = "evaluation"
 
@@ -331,7 +331,7 @@ class EvaluationConfig(Section):
 
 @dataclass
 class LoggingConfig(Section):
-    """Display and logs."""
+    """Settings of display and logs."""
 
     KEY = "logging"
 
@@ -351,7 +351,7 @@ class LoggingConfig(Section):
 
 @dataclass
 class Config(Section):
-    """A run."""
+    """All settings of a run."""
 
     seed: int = number(0, least=0, most=2**63 - 1, meaning="seed of all randomness")
     run_dir: str = text("", "directory of the run; empty for runs/GAME-VARIANT-HASH, equal for equal configurations")
@@ -372,7 +372,7 @@ class Config(Section):
         return sorted({self.game.players, *self.selfplay.players})
 
     def at_tables_for(self, players: int) -> Config:
-        """Part of the run at tables for this number of players, with its share of tables and replay memory."""
+        """Configuration of the run's part at tables for this number of players, with its share of tables and memory."""
         parts = len(self.player_counts())
         replay = replace(
             self.replay,

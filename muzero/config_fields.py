@@ -21,13 +21,13 @@ def require(good: bool, key: str, expected: str, value: Any) -> None:
 
 
 def setting(default: Any, meaning: str, expected: str = "", holds: Callable[[Any], bool] | None = None) -> Any:
-    """Dataclass field with a meaning, and a condition that its value has to fulfil.
+    """Declare a dataclass field with a meaning, and a condition that its value has to fulfil.
 
     Args:
-      default: value unless set; lists and dicts are copied for every instance.
-      meaning: one sentence for readers of the configuration.
-      expected: the condition in words, for the error message.
-      holds: the condition.
+      default: value of the setting unless it is set; lists and dicts are copied for every instance.
+      meaning: meaning of the setting in one sentence, for readers of the configuration.
+      expected: condition in words, for the error message.
+      holds: function that tells whether a value fulfils the condition; None accepts every value.
     """
     metadata = {"meaning": meaning, "expected": expected, "holds": holds}
     if isinstance(default, list | dict):
@@ -44,7 +44,7 @@ def number(
     below: float | None = None,
     meaning: str,
 ) -> Any:
-    """Number in a range: from `least` on or greater than `above`, up to `most` or less than `below`."""
+    """Declare a number in a range: from `least` on or greater than `above`, up to `most` or less than `below`."""
     if least is not None:
         upper = f" to {most}" if most is not None else f" up to less than {below}" if below is not None else " or more"
         expected = f"{least}{upper}"
@@ -59,34 +59,34 @@ def number(
 
 
 def choice(default: str, words: Sequence[str], meaning: str) -> Any:
-    """One of several words."""
+    """Declare a setting that is one of several words."""
     expected = " or ".join(words) if len(words) == 2 else f"one of {', '.join(words)}"
     return setting(default, meaning, expected, lambda value: value in words)
 
 
 def flag(default: bool, meaning: str) -> Any:
-    """True or false."""
+    """Declare a setting that is true or false."""
     return setting(default, meaning)
 
 
 def text(default: str, meaning: str) -> Any:
-    """Any text."""
+    """Declare a setting that is any text."""
     return setting(default, meaning)
 
 
 def listing(default: Sequence[Any], meaning: str) -> Any:
-    """List of names or numbers."""
+    """Declare a list of names or numbers."""
     return setting(list(default), meaning)
 
 
 def ramp(start: float, end: float, meaning: str) -> Any:
-    """Pair of weights: where a ramp starts and where it ends."""
+    """Declare a pair of weights: the start and the end of a ramp."""
     expected = "two numbers, 0 or more: from, to"
     return setting([start, end], meaning, expected, lambda value: len(value) == 2 and min(value) >= 0)
 
 
 def schedule(default: Sequence[Sequence[float]], *, least: float, meaning: str) -> Any:
-    """List of [iteration, number] pairs: each number holds from its iteration on."""
+    """Declare a schedule, a list of [iteration, number] pairs: each number holds from its iteration on."""
 
     def holds(value: Any) -> bool:
         for pair in value:
@@ -102,7 +102,7 @@ def schedule(default: Sequence[Sequence[float]], *, least: float, meaning: str) 
 
 
 def tree_setting(name: str) -> Any:
-    """Setting of the tree search, whose default, range and meaning are declared in mcts/config.h."""
+    """Declare a setting of the tree search, whose default, range and meaning are declared in mcts/config.h."""
     declared = _TREE_SETTINGS[name]
 
     def holds(value: Any) -> bool:
@@ -119,10 +119,10 @@ _TREE_SETTINGS = {declared.name: declared for declared in mcts.Config.fields()}
 
 
 class Section:
-    """Settings under one key.
+    """Group of settings under one key.
 
     Attributes:
-      KEY: the key, as error messages name it; empty for the whole configuration.
+      KEY: key of the group, as error messages name it; empty for the whole configuration.
     """
 
     KEY: ClassVar[str] = ""

@@ -27,7 +27,7 @@ from muzero.training.trainer import EXIT_DIVERGED
 def main(raw: DictConfig) -> None:
     """Entry point of `python -m muzero.train`."""
     settle_memory()
-    code = train(raw)  # in a function of its own, so that no exception raised here keeps the trainer alive
+    code = train(raw)  # called in a function, so that no exception raised here keeps the trainer alive
     if code == EXIT_DIVERGED and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise RuntimeError("the loss diverged")  # the other runs of a sweep go on
     if code:

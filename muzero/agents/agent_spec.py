@@ -50,7 +50,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "simulator": ("bot", "network"),
 }
 
-_ARITHMETIC = b"native step"  # changes whenever searches with the same weights round differently
+_ARITHMETIC = b"native step"  # arithmetic's name; changed whenever searches with the same weights round differently
 _LONG_SEARCH = 100  # simulations from which compilation and bfloat16 pay; they change last digits, and so, rarely, a
 # move: the number of games must not matter
 
@@ -63,9 +63,9 @@ class AgentSpec:
     """Description of an agent; `AgentSpec.parse(str(spec)) == spec`.
 
     Attributes:
-      kind: one of `OPTIONS`.
+      kind: kind of agent, one of `OPTIONS`.
       target: name of a bot (with its parameters), a path, or a number of worlds; "" for random.
-      options: values by name, in the order in which they are written.
+      options: values of the options by name, in the order in which they are written.
     """
 
     kind: str
@@ -92,7 +92,7 @@ class AgentSpec:
     def parse(text: str) -> AgentSpec:
         """Read the text of a description; an error names unknown kinds and options."""
         kind, _, rest = text.partition(":")
-        if kind == "bot":  # its parameters are in brackets and have commas of their own
+        if kind == "bot":  # a bot's parameters are in brackets and have commas of their own
             return AgentSpec(kind, rest)
         target, *parts = rest.split(",")
         options: dict[str, str] = {}
@@ -209,7 +209,7 @@ def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork,
     network = make_network(GameSpec.of(game, players), model).to(device).eval()
     try:
         network.load_state_dict(weights)
-    except RuntimeError as error:  # it lists what differs
+    except RuntimeError as error:  # the message lists the weights that differ
         reason = " ".join(str(error).split())
         raise ValueError(f"{key}: its weights are of another version of the network: {reason}") from None
     return network, _trained_search(agent)
@@ -233,14 +233,14 @@ def _fill(kind: type[Any], values: dict[str, Any]) -> Any:
 
 
 def build(spec: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 1, threads: int = 1) -> Agent:
-    """Make the agent.
+    """Make the agent that a description names.
 
     Args:
-      spec: its description.
-      game, players: of the tables that it will play at.
+      spec: description of the agent.
+      game, players: game and number of players of the tables that it will play at.
       batch: largest number of decisions that a search makes at a time.
-      lanes: lanes of a search.
-      threads: threads of a simulator.
+      lanes: number of lanes of a search.
+      threads: number of threads of a simulator.
     """
     if spec.kind == "random":
         return Random()
@@ -266,7 +266,7 @@ def match_search(spec: AgentSpec, network: BaseNetwork, trained: SearchConfig, l
     search = replace(_with_search_options(spec, trained), lanes=lanes)
     candidates = search.algorithm == "gumbel" and search.max_considered > 1 and not search.rescale_values
     if candidates and search.simulations % 2 == 0:
-        search = replace(search, leaves=max(2, search.leaves))  # of two candidates: the same search in half the calls
+        search = replace(search, leaves=max(2, search.leaves))  # leaves of two candidates: same search, half the calls
     bf16 = spec.options.get("bf16", "on" if _default_bf16(search) else "off")
     require(bf16 in ("on", "off"), f"{key}, bf16", "on or off", bf16)
     otherwise = "compiled_dynamic" if search.simulations >= _LONG_SEARCH else "eager"
@@ -278,7 +278,7 @@ def match_search(spec: AgentSpec, network: BaseNetwork, trained: SearchConfig, l
 
 
 def _with_search_options(spec: AgentSpec, search: SearchConfig) -> SearchConfig:
-    """Apply the options that change what is searched."""
+    """Apply the description's options of the search, such as the number of simulations."""
     changes: dict[str, Any] = {}
     if "value_scale" in spec.options:
         changes["value_scale"] = spec.number(float, spec.options["value_scale"], "value_scale")

@@ -1,4 +1,4 @@
-"""Analysis of positions: everything that an agent with search thinks of them, stated by seat."""
+"""Analysis of positions: all numbers that an agent with search computes for them, listed by seat."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PositionAnalysis:
-    """Thoughts about N positions, one per table; P players listed by seat, A actions.
+    """Analysis of N positions, one per table; P players listed by seat, A actions.
 
     Attributes:
       tables: [N] indices of the tables.
       to_play: [N] seats of the players to move.
       actions: [N] actions that the agent would take.
       prior: [N, A] policy of the network over the legal actions, before the search.
-      visits: [N, A] simulations that started with each action.
-      q: [N, A] value of each action for the player to move; NaN where it was not visited.
+      visits: [N, A] number of simulations that started with each action.
+      q: [N, A] value of each action for the player to move; NaN where an action was not visited.
       policy: [N, A] policy after the search.
-      values: [N, P] search values of the seats; NaN where the search has none (backup "ego").
+      values: [N, P] search values of the seats; NaN where the search gives no value (backup "ego").
       winner: [N, P] probability that each seat wins, as the player to move sees it; None without outcome heads.
       rank: [N, P, P] probability of each rank (second axis: seats, third: ranks, best first); None without the heads.
     """
@@ -51,7 +51,7 @@ def analyse_positions(planner: Planner, tables: env.VecEnv, seed: int = 0) -> Po
 
     Args:
       planner: search of the agent; its network must be made for this game and number of players.
-      tables: tables to look at; only what the players to move may see is read.
+      tables: tables whose positions are analysed; only what the players to move may see is read.
       seed: seed of the search's random numbers.
     """
     rows = np.flatnonzero(tables.legal_bits != 0)

@@ -12,8 +12,8 @@ def load_agent(text: str, *, game: str = "", players: int = 0, batch: int = 256)
 
     Args:
       text: name of the agent, as `python -m muzero.evaluate --help` explains it.
-      game: game that it is to play; by default the one that its network was trained for.
-      players: players at its tables; by default as its network was trained, else 2.
+      game: game that it is to play; by default the game that its network was trained for.
+      players: number of players at its tables; by default that of its network's training, else 2.
       batch: largest number of decisions that a search makes at a time; more are made in several parts.
     """
     spec = resolve(AgentSpec.parse(text))

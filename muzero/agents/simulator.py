@@ -23,14 +23,14 @@ class Simulator:
     fall far behind it.
 
     Args:
-      simulations: worlds played per decision, over all actions.
-      bot: plays all seats in the sampled worlds, and proposes an action.
-      network: evaluates the position after the action, instead of a playout by the bot.
+      simulations: number of worlds played per decision, over all actions.
+      bot: bot that plays all seats in the sampled worlds, and proposes an action.
+      network: network that evaluates the position after the action, instead of a playout by the bot.
       margin: weight of the score difference, in units of the game's score scale, relative to the win.
-      caution: standard errors by which another action must be better than the bot's.
-      most_tables: largest number of worlds at a time.
-      threads: threads that step the worlds.
-      name: shown in messages.
+      caution: number of standard errors by which another action must be better than the bot's.
+      most_tables: largest number of worlds that are played at a time.
+      threads: number of threads that step the worlds.
+      name: name of the agent in messages.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Simulator:
         own = Bot(self.bot).act(situation)[rows]
         alive = situation.legal[rows].copy()
         gain, square, count = np.zeros((3, *alive.shape))  # sums of each action's advantage over the bot's choice
-        rounds = np.ceil(np.log2(alive.sum(1))).astype(int)  # stages, per decision: independent of the other rows
+        rounds = np.ceil(np.log2(alive.sum(1))).astype(int)  # stages of each decision: independent of other rows
         for stage in range(rounds.max()):
             going_on = stage < rounds
-            worlds = np.maximum(1, self.simulations // (rounds * alive.sum(1)))  # per action left, [rows]
+            worlds = np.maximum(1, self.simulations // (rounds * alive.sum(1)))  # [rows] worlds per action that is left
             decision, action = np.nonzero(alive & going_on[:, None])
             repeat = worlds[decision]
             sample = np.concatenate([np.arange(n) for n in repeat])

@@ -18,12 +18,12 @@ class Situation:
     Attributes:
       obs: [N, W] observation of each player to move.
       legal: [N, A] mask of the legal actions.
-      legal_bits: [N] the same, packed: bit a stands for action a.
-      to_play: [N] seats to move.
+      legal_bits: [N] mask of the legal actions, packed: bit a stands for action a.
+      to_play: [N] seats of the players to move.
       phase: [N] phases of the game, see `env.VecEnv.phase`.
       keys: [N] one key per decision, the same whenever this decision comes up: seeds for the agent's randomness.
       tables: environment that the tables belong to.
-      rows: [N] indices of the tables in it.
+      rows: [N] indices of the tables in this environment.
     """
 
     obs: NDArray[np.int16]
@@ -59,5 +59,5 @@ class Agent(Protocol):
     """
 
     def act(self, situation: Situation) -> NDArray[np.int64]:
-        """Choose one legal action per decision, [N]; an illegal one is an error."""
+        """Choose one legal action per decision, [N]; an illegal action is an error."""
         ...

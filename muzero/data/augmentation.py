@@ -1,6 +1,6 @@
 """Data augmentation by a game's symmetries: the same windows with the slots of the players permuted.
 
-Encoders that are equivariant by construction gain nothing from it; a transformer or a flat latent may.
+Encoders that are equivariant by construction gain nothing from augmentation; a transformer or a flat latent may.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from muzero.model.spec import GameSpec
 
 
 class SlotPermutation:
-    """Random permutations of slots (places of a player, such as the cells of a board), applied to batches.
+    """Random permutations of slots (places that actions are aimed at: positions of a board), applied to batches.
 
     Args:
       game: name of a game that has such a symmetry.
-      players: players at the table.
+      players: number of players at the table.
     """
 
     def __init__(self, game: str, players: int) -> None:
         self._tables = env.make(game, 1, players)
         self.spec = GameSpec.of_tables(self._tables)
         require(self._tables.info.symmetric, "replay.relabel", f"false: {game} has no symmetries to relabel by", True)
-        primary = self.spec.action_slots[:, 0]  # slot that an action refers to, -1 for none
+        primary = self.spec.action_slots[:, 0]  # first slot that each action touches, -1 for none
         actions = np.arange(self.spec.num_actions)
         self._aimed = primary >= 0
         self._action = np.full((self.spec.num_kinds, self.spec.blocks.size), -1)  # action by kind and slot

@@ -34,18 +34,18 @@ from muzero.data.trajectory import (
 )
 
 _TYPICAL_RATE = 0.05  # rate at which the typical priority follows the priorities of batches
-_EVICTED = -1  # stamp of empty rows
+_EVICTED = -1  # stamp of rows without a decision
 
 
 @dataclass(frozen=True)
 class Batch(Targets):
-    """B windows to learn from: targets (see `Targets`), observations, and what priorities need.
+    """B windows to learn from: targets (see `Targets`), observations, and the rows that priorities belong to.
 
     Attributes:
-      obs: int16 [B, K+1, W] observations of the players to move; past the end, the last one repeated.
-      live: float32 [B, K+1], 0 past the end.
+      obs: int16 [B, K+1, W] observations of the players to move; past the end of the episode, the last one repeated.
+      live: float32 [B, K+1] mask of the positions in the episode, 0 past its end.
       weights: float32 [B] importance weights, 1 for the stored position that is the least likely to be drawn.
-      index: int64 [B] row of the first position.
+      index: int64 [B] row of the window's first position in the ring.
       stamp: int64 [B] number of the episode that the row holds.
     """
 
@@ -61,11 +61,11 @@ class Positions:
     """n stored positions, to be searched again (reanalysis).
 
     Attributes:
-      obs: int16 [n, W].
-      legal: uint64 [n], one bit per action.
-      phase: int8 [n].
-      to_play: int8 [n].
-      index: int64 [n] row.
+      obs: int16 [n, W] observations of the players to move.
+      legal: uint64 [n] packed masks of the legal actions, one bit per action.
+      phase: int8 [n] phases of the game.
+      to_play: int8 [n] seats of the players to move.
+      index: int64 [n] row of each position in the ring.
       stamp: int64 [n] number of the episode that the row holds.
     """
 
@@ -79,7 +79,7 @@ class Positions:
 
 def bytes_needed(capacity: int, num_players: int, width: int, num_actions: int, num_phases: int) -> int:
     """Bytes of a replay buffer for `capacity` decisions, a multiple of `FAN`."""
-    row = row_bytes(num_players, width, num_actions) + np.dtype(np.int64).itemsize  # and its stamp
+    row = row_bytes(num_players, width, num_actions) + np.dtype(np.int64).itemsize  # a row and its stamp
     return row * capacity + SumTree.bytes_needed(capacity, num_phases)
 
 
@@ -92,19 +92,19 @@ class ReplayBuffer:
     """Ring of decisions with a memory budget.
 
     Args:
-      num_players, width, num_actions, num_phases: sizes of the game.
-      budget_bytes: memory for all arrays together.
+      num_players, width, num_actions, num_phases: numbers of players, integers of an observation, actions and phases.
+      budget_bytes: memory in bytes for all arrays together.
       keep_share: share of all decisions ever added that is kept while there is room; 0 keeps as many as fit. Old policy
         targets go out of date while the network still changes fast, but value targets need many games.
       keep_at_least: number of decisions that are kept whatever `keep_share` says.
-      unroll: K, steps of a window after its first position.
-      steps: n of the n-step returns.
+      unroll: number of steps of a window after its first position, K.
+      steps: number of steps of the n-step returns, n.
       discount: discount of the returns per decision.
-      frame: seat order of the network, "root" or "mover".
+      frame: order of the seats in the network's numbers, "root" or "mover".
       stratify: share of a batch that is spread evenly over the phases that occur; 0 to 1.
       alpha: exponent of the priorities; 0 makes all positions equally likely.
       beta: exponent of the importance weights; 1 corrects all bias of the sampling. May be changed later.
-      epsilon: added to priorities.
+      epsilon: number that is added to every priority.
     """
 
     def __init__(
@@ -156,10 +156,10 @@ class ReplayBuffer:
         self._tree = SumTree(self.capacity, num_phases, self._rows["phase"])
         self._head = 0  # row of the next episode, if it fits before the end of the ring
         self._tail = 0  # first row of the oldest episode
-        self._size = 0  # decisions stored
-        self._episodes = 0  # episodes stored
-        self._added = 0  # episodes ever added
-        self._seen = 0  # decisions ever added
+        self._size = 0  # number of decisions stored
+        self._episodes = 0  # number of episodes stored
+        self._added = 0  # number of episodes ever added
+        self._seen = 0  # number of decisions ever added
         self._typical = 1.0  # running mean of the priorities of recent batches
 
     def __len__(self) -> int:
@@ -178,7 +178,7 @@ class ReplayBuffer:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Size of all arrays in bytes."""
         return sum(array.nbytes for array in self._rows.values()) + self._stamp.nbytes + self._tree.nbytes
 
     def ready(self, warm_up: int) -> bool:
@@ -188,7 +188,7 @@ class ReplayBuffer:
     # ---- adding ------------------------------------------------------------------------------------------------
 
     def add(self, episode: Episode) -> int:
-        """Store an episode, evicting the oldest ones as needed. Returns its stamp."""
+        """Store an episode, evicting the oldest episodes as needed. Returns its stamp."""
         self._check(episode)
         T = len(episode)
         if self._head + T > self.capacity:
@@ -306,7 +306,7 @@ class ReplayBuffer:
         Priorities do not change, nor whether a position has a policy target.
 
         Args:
-          index, stamp: [n] as in `Positions`.
+          index, stamp: [n] rows and numbers of episodes, as in `Positions`.
           policy: [n, A] new policy targets.
           values: [n, P] new search values by seat, NaN where unknown.
         """
@@ -321,7 +321,7 @@ class ReplayBuffer:
             return
         rows = self._rows
         rows["policy"][index], rows["values"][index] = policy[fresh], values[fresh]
-        # All rows of the episodes concerned, one episode after the other, and the end of each in that order.
+        # All rows of the episodes concerned, one episode after the other, and the end of each episode in that order.
         begin, some = np.unique(rows["begin"][index], return_index=True)
         length = rows["end"][index[some]] - begin
         end = np.repeat(np.cumsum(length), length)
@@ -338,7 +338,7 @@ class ReplayBuffer:
         """Rows of decisions, given by age: 0 is the oldest."""
         if self._tail < self._head:
             return self._tail + age
-        above = self._size - self._head  # decisions from the tail up to the end of the ring
+        above = self._size - self._head  # number of decisions from the tail up to the end of the ring
         return np.where(age < above, self._tail + age, age - above)
 
     # ---- checkpoints -------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ class ReplayBuffer:
         return kept | {name: np.array(value) for name, value in self._settings().items()}
 
     def load(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore a `state` of a buffer with the same settings; refuse anything else, naming the field."""
+        """Restore a `state` of a buffer with the same settings; an error names the field that does not fit."""
         self._check_state(state)
         self._stamp[:] = _EVICTED
         self._tree.set(slice(0, self.capacity), 0.0)
@@ -377,7 +377,7 @@ class ReplayBuffer:
         return {f"setting.{name}": getattr(self, name) for name in (*sizes, "steps", "discount", "alpha", "epsilon")}
 
     def _check_state(self, state: dict[str, NDArray[Any]]) -> None:
-        """Refuse anything but a `state` of a buffer with these settings, naming the field."""
+        """Refuse anything but a `state` of a buffer with these settings; the error names the field."""
         settings, scalars = self._settings(), ("head", "tail", "added", "seen", "typical")
         names = {*(f.name for f in _saved_fields()), "weight", "length", *scalars, *settings}
         require(set(state) == names, "state", "exactly the fields of a replay buffer", sorted(set(state) ^ names))

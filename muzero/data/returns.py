@@ -26,26 +26,26 @@ def n_step_returns(
     sum of all rewards to the end plus `last_values`.
 
     Args:
-      rewards: [T, P].
-      values: [T, P], NaN where unknown.
+      rewards: [T, P] rewards of each decision.
+      values: [T, P] search values at each decision, NaN where unknown.
       last_values: [P] values of the position after the last decision; zeros if the game ended there.
-      steps: n, 1 or more.
-      discount: factor per decision.
-      end: [T] one past the last row of the episode to which each row belongs, if there are several episodes one after
+      steps: number of decisions over which rewards are summed, n, 1 or more.
+      discount: discount factor per decision.
+      end: [T] row after the last row of the episode to which each row belongs, if there are several episodes one after
         the other; last_values is then [T, P], the same in all rows of an episode.
 
     Returns:
-      [T, P]
+      [T, P] return of each player at each decision.
     """
     T, P = rewards.shape
     require(values.shape == (T, P), "values", f"shape {(T, P)}", values.shape)
     require(steps >= 1, "steps", "1 or more", steps)
     start, seat = np.arange(T)[:, None], np.arange(P)
     last_row = np.full((T, 1), T) if end is None else end[:, None]
-    # known[t, p]: the first row from t on at which the value of p is known; T if there is none.
+    # known[t, p]: the first row from t on at which the value of p is known; T if there is no such row.
     known = np.where(np.isnan(values), T, start)
     known = np.vstack([np.minimum.accumulate(known[::-1])[::-1], np.full((1, P), T)])
-    stop = np.minimum(known[np.minimum(np.arange(T) + steps, T)], last_row)  # (T, P)
+    stop = np.minimum(known[np.minimum(np.arange(T) + steps, T)], last_row)  # row (T, P) at which each sum stops
     # The sum over each span of stop - t rewards is assembled from spans of 1, 2, 4, ... rewards, each of which is the
     # sum of two spans half as long. No reward outside of the span is read, so nothing has to cancel.
     size, length = 1, stop - start

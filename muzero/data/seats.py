@@ -20,11 +20,11 @@ def seats_from(first: ArrayLike, players: int, count: int | None = None) -> NDAr
 
     Args:
       first: [...] first seat of the frame; any integer, counted around the table.
-      players: P, seats at the table.
-      count: how many seats to list; all of them by default.
+      players: number of seats at the table, P.
+      count: number of seats to list; all of them by default.
 
     Returns:
-      [..., count]
+      [..., count] seats.
     """
     order: NDArray[np.int64] = (np.asarray(first)[..., None] + np.arange(players if count is None else count)) % players
     return order
@@ -34,9 +34,9 @@ def from_seats(per_seat: NDArray[Any], first: ArrayLike, axis: int = -1) -> NDAr
     """Reorder numbers from seat order to the frame that begins at seat `first`; `from_seats(x, -first)` undoes it.
 
     Args:
-      per_seat: [..., P] by seat, or with axis=-2 [..., P, X].
-      first: [...], or anything that broadcasts against the dimensions before the seats.
-      axis: dimension of the seats, negative.
+      per_seat: [..., P] numbers by seat, or with axis=-2 [..., P, X].
+      first: [...] first seat of the frame, or anything that broadcasts against the dimensions before the seats.
+      axis: index of the seats' dimension, negative.
     """
     require(axis < 0, "axis", "a negative number", axis)
     seats = seats_from(first, per_seat.shape[axis])
@@ -53,12 +53,12 @@ def to_seats(
     Args:
       values: [B, V] values of the first V seats of the frame.
       first: [B] first seat of each frame.
-      players: P, seats at the table.
-      own_only: use only the value of the first seat. Where players see different things, a search from one player's
-        view knows nothing certain about the values of the others.
+      players: number of seats at the table, P.
+      own_only: whether to use only the value of the first seat. Where players see different cards, a search from one
+        player's view knows nothing certain about the values of the others.
 
     Returns:
-      [B, P], NaN where the value is unknown.
+      [B, P] values by seat, NaN where unknown.
     """
     known = 1 if own_only else values.shape[1]
     out = np.full((len(values), players), np.nan, np.float32)

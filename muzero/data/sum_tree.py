@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-FAN = 32  # children of a node of the tree; the number of rows is a multiple of it
+FAN = 32  # number of children of a node of the tree; the number of rows is a multiple of it
 
 
 class SumTree:
@@ -17,12 +17,12 @@ class SumTree:
     set makes no difference, not even to rounding.
 
     Args:
-      capacity: rows, a multiple of `FAN`.
-      num_phases: F, phases of the game.
+      capacity: number of rows, a multiple of `FAN`.
+      num_phases: number of phases of the game, F.
       phase: [capacity] phase of each row. The array is shared: after writing to it, set the weights of those rows.
 
     Attributes:
-      weights: float32 [capacity], 0 for empty rows.
+      weights: float32 [capacity] weight of each row, 0 for empty rows.
     """
 
     def __init__(self, capacity: int, num_phases: int, phase: NDArray[np.int8]) -> None:
@@ -30,7 +30,7 @@ class SumTree:
         self._phase = phase.reshape(-1, FAN)
         self._dirty = np.zeros(capacity // FAN, np.bool_)
         shapes = self._shapes(capacity, num_phases)
-        self._sums = [np.zeros(shape) for shape in shapes]  # lowest level first; the highest has one node
+        self._sums = [np.zeros(shape) for shape in shapes]  # sums by level, lowest first; the highest has one node
         self._least = [np.full(shape, np.inf) for shape in shapes]
 
     @staticmethod
@@ -44,13 +44,13 @@ class SumTree:
 
     @staticmethod
     def bytes_needed(capacity: int, num_phases: int) -> int:
-        """Bytes of the arrays of a tree."""
+        """Size of the arrays of a tree in bytes."""
         numbers = sum(F * nodes * children for F, nodes, children in SumTree._shapes(capacity, num_phases))
         return 4 * capacity + capacity // FAN + 2 * 8 * numbers
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays of this tree."""
+        """Size of the arrays of this tree in bytes."""
         return sum(array.nbytes for array in (self.weights, self._dirty, *self._sums, *self._least))
 
     def set(self, rows: NDArray[np.int64] | slice, weights: NDArray[np.float32] | float) -> None:

@@ -39,17 +39,17 @@ class Targets:
     """Targets of B windows of K + 1 positions, seats in the order of the frame. Masked entries are zero.
 
     Attributes:
-      actions: int64 [B, K].
-      shifts: int64 [B, K] seats by which the turn moves on with each action.
-      to_play: int64 [B, K+1] player to move, counted from the one at the window's first position.
-      value: float32 [B, K+1, P].
-      value_mask: float32 [B, K+1].
-      reward: float32 [B, K, P] in the frame of the position before the action.
-      reward_mask: float32 [B, K].
-      policy: float32 [B, K+1, A].
-      policy_mask: float32 [B, K+1].
-      winner: float32 [B, K+1, P].
-      rank: float32 [B, K+1, P, P], seat by rank.
+      actions: int64 [B, K] actions taken.
+      shifts: int64 [B, K] number of seats by which the turn moves on with each action.
+      to_play: int64 [B, K+1] player to move, counted from the player to move at the window's first position.
+      value: float32 [B, K+1, P] value targets.
+      value_mask: float32 [B, K+1] mask of value.
+      reward: float32 [B, K, P] rewards of each action, in the frame of the position before the action.
+      reward_mask: float32 [B, K] mask of reward.
+      policy: float32 [B, K+1, A] policy targets.
+      policy_mask: float32 [B, K+1] mask of policy.
+      winner: float32 [B, K+1, P] share of the win of each seat.
+      rank: float32 [B, K+1, P, P] distribution over ranks of each seat, seat by rank.
       outcome_mask: float32 [B, K+1] mask of winner and rank.
     """
 
@@ -68,22 +68,22 @@ class Targets:
 
 
 def unroll(rows: Rows, at: NDArray[np.int64], frame: str, filler: NDArray[np.int64]) -> Targets:
-    """Targets of windows.
+    """Compute the targets of windows.
 
     Past the end of a game that ended, values and rewards are zero, and outcome and seats stay as they were at the last
     decision. Past the end of a truncated game nothing is known; its outcome is known nowhere.
 
     Args:
-      rows: decisions of episodes.
+      rows: rows of the ring of the replay buffer, one per decision.
       at: [B] rows of the windows' first positions.
-      frame: "root" or "mover".
+      frame: order of the seats in the targets, "root" or "mover".
       filler: [B, K] actions to use past the end.
     """
     require(frame in FRAMES, "frame", f"one of {', '.join(FRAMES)}", frame)
     K, P = filler.shape[1], rows["rewards"].shape[1]
     step = at[:, None] + np.arange(K + 1)
     end = rows["end"][at][:, None]
-    row = np.minimum(step, end - 1)  # (B, K+1)
+    row = np.minimum(step, end - 1)  # row of each position (B, K+1)
     live = step < end
     ended = ~rows["truncated"][at][:, None]
     outcome = rows["ranks"][at]

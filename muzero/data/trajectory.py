@@ -26,9 +26,9 @@ DECISION, EPISODE, RING = "decision", "episode", "ring"
 REPEATED, ZERO, RANDOM, UNUSED = "repeated", "zero", "random", "unused"
 """Content of a field past the end of an episode, in a training window that reaches past it."""
 
-MAX_ACTIONS = 64  # bits of a packed legal mask
+MAX_ACTIONS = 64  # number of bits of a packed legal mask
 _POLICY_TOLERANCE = 1e-3  # accepted distance of a policy's sum from 1
-_USUAL_LENGTH = 512  # decisions of a game; the buffer grows when a game is longer
+_USUAL_LENGTH = 512  # usual number of decisions of a game; the buffer grows when a game is longer
 
 
 # ---- the schema ------------------------------------------------------------------------------------------------
@@ -40,11 +40,11 @@ class Field:
 
     Attributes:
       name: name of the array.
-      scope: DECISION, EPISODE or RING.
+      scope: scope of the field, DECISION, EPISODE or RING.
       dtype: type of its numbers.
       dims: letters of its dimensions, out of P, W and A; "" for one number.
-      meaning: one line for people.
-      past_end: REPEATED, ZERO, RANDOM or UNUSED.
+      meaning: description in one line, for people.
+      past_end: content past the end of an episode, REPEATED, ZERO, RANDOM or UNUSED.
       may_be_nan: whether NaN stands for an unknown number.
     """
 
@@ -97,7 +97,7 @@ class Episode:
 
     @property
     def num_players(self) -> int:
-        """P."""
+        """Number of players, P."""
         return len(self.ranks)
 
     def check(self) -> None:
@@ -165,7 +165,7 @@ Rows = dict[str, NDArray[Any]]
 def allocate(
     scopes: tuple[str, ...], leading: tuple[int, ...], num_players: int, width: int, num_actions: int
 ) -> dict[str, NDArray[Any]]:
-    """Zeroed arrays for the fields of the given scopes, with `leading` dimensions in front of each.
+    """Make zeroed arrays for the fields of the given scopes, with `leading` dimensions in front of each.
 
     The memory is taken now, not when it is first used: a lack of it shows at the start of a run.
     """
@@ -174,7 +174,7 @@ def allocate(
 
 
 def row_bytes(num_players: int, width: int, num_actions: int) -> int:
-    """Bytes of one row of the replay buffer."""
+    """Size of one row of the replay buffer in bytes."""
     sizes = num_players, width, num_actions
     return sum(f.dtype.itemsize * int(np.prod(f.shape(*sizes))) for f in schema(DECISION, EPISODE, RING))
 
@@ -183,9 +183,9 @@ def ring_rows(episode: Episode, returns: NDArray[np.float32], begin: int = 0) ->
     """Rows of one episode in the replay buffer, as views wherever possible.
 
     Args:
-      episode: a checked episode. The ranks of a truncated one are stored as 1, the best, for all players.
+      episode: checked episode. The ranks of a truncated episode are stored as 1, the best, for all players.
       returns: [T, P] value targets.
-      begin: row of its first decision.
+      begin: row of the episode's first decision.
     """
     T = len(episode)
     rows = {f.name: getattr(episode, f.name) for f in schema(DECISION)}
@@ -205,11 +205,11 @@ class TrajectoryBuffer:
     A step is written in parts, `write` before and after the environment's step, and closed by `advance`.
 
     Args:
-      num_tables, num_players, width, num_actions: sizes of the environment.
-      longest: most decisions of a game.
+      num_tables, num_players, width, num_actions: numbers of tables, players, integers of an observation, and actions.
+      longest: largest number of decisions of a game.
 
     Attributes:
-      time: steps stored, and index of the row being written.
+      time: number of steps stored, and index of the row being written.
       begun: int64 [B] time of the first decision of the game in progress at each table.
     """
 
@@ -217,7 +217,7 @@ class TrajectoryBuffer:
         self._tables, self._sizes = num_tables, (num_players, width, num_actions)
         self.time = 0
         self.begun = np.zeros(num_tables, np.int64)
-        # Room for most games and parts of the next ones, so that the memory does not grow little by little.
+        # There is room for most games and parts of the next ones, so that the memory does not grow little by little.
         self._room = min(longest, _USUAL_LENGTH) * 5 // 4
         self._arrays = allocate((DECISION,), (self._room, num_tables), *self._sizes)
         self._written: set[str] = set()
@@ -247,7 +247,7 @@ class TrajectoryBuffer:
             kept = array[oldest : oldest + self.time]
             if not enough:
                 self._arrays[name] = np.full((2 * self._room, *array.shape[1:]), 0, array.dtype)
-            self._arrays[name][: self.time] = kept  # numpy handles the overlap
+            self._arrays[name][: self.time] = kept  # numpy copies correctly where source and target overlap
         self._room = self._room if enough else 2 * self._room
 
     def take(self, table: int, ranks: NDArray[np.int8], truncated: bool) -> Episode:

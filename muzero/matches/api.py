@@ -39,12 +39,12 @@ def play_match(
       game, players, rules: table to play at; by default as a network among the agents was trained, else 2 players and
         official rules. Without a network the game must be named.
       seed: seed of the deals.
-      batch: games that are played at a time.
-      workers: processes for two agents given as strings, 0 for one per core; a script that asks for more than one must
-        stand under `if __name__ == "__main__":`, because they import it.
+      batch: number of games that are played at a time.
+      workers: number of processes for two agents given as strings, 0 for one per core; a script that asks for more than
+        one must call this under `if __name__ == "__main__":`, because worker processes import the script.
 
     Returns:
-      figures (win rate, intervals, Elo, mean scores ...), and the games themselves.
+      Figures (win rate, intervals, Elo, mean scores ...), and the games themselves.
     """
     require(games >= 1, "games", "1 or more", games)
     named = [agent for agent in (a, b) if isinstance(agent, str)]

@@ -40,7 +40,7 @@ class WinnerCheck:
         self.chances.append(predicted.winner[:, 0].float().softmax(-1)[:, 0].cpu().numpy())
 
     def report(self, won: NDArray[np.float64]) -> dict[str, Any]:
-        """Brier score and reliability curve, given the share of the win of each row, won [N]."""
+        """Brier score and reliability curve, given each game's share of the win, won [N]."""
         chance = np.concatenate(self.chances).astype(np.float64).round(6)  # digits of single precision
         outcome = won[np.concatenate(self.rows)]
         score, bins = stats.brier(chance, outcome), stats.reliability_curve(chance, outcome).bins

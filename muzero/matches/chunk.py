@@ -14,12 +14,12 @@ class MatchChunk:
     """Consecutive deals of a match, which one worker plays.
 
     Attributes:
-      a, b: agents, see `muzero.agents.agent_spec`.
-      game, players, rules, seed: of the match.
-      batch: games at a time.
+      a, b: texts of the agents, see `muzero.agents.agent_spec`.
+      game, players, rules, seed: game, number of players, rules and seed of the match.
+      batch: number of games that are played at a time.
       first, deals: number of the first deal, and number of deals.
-      record_writer: writes games as game records.
-      in_flight: saves games in flight.
+      record_writer: writer of game records; None writes none.
+      in_flight: store that saves the games in flight; None saves none.
     """
 
     a: str

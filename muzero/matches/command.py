@@ -47,7 +47,7 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     config, given = parse_overrides(MatchConfig, arguments, HELP)
     require(bool(config.a) and bool(config.b), "a and b", "two agents", (config.a, config.b))
     require(config.games >= 1, "games", "1 or more", config.games)
-    plain = Path(config.out).suffix in ("", ".json")  # x.1 and x.2 would share the files beside them
+    plain = Path(config.out).suffix in ("", ".json")  # x.1 and x.2 would share their .csv and .md files
     require(plain, "out", "the name of the json file, as results/x.json; the others stand beside it", config.out)
     taken = bool(config.out) and Path(config.out).is_dir()
     require(not taken, "out", "the name of a file", f"{config.out}, which is a directory")
@@ -97,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}{kept}", file=sys.stderr)
         return 1
     out = Path(config.out)
-    if config.out:  # before anything is printed: the reader of a pipe may have gone
+    if config.out:  # files are written before anything is printed: the reader of a pipe may have gone
         write(out, config, result, games)
     print(markdown(result))
     if config.out:

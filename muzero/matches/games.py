@@ -17,15 +17,15 @@ class Games:
     """Results of N games of agent a against agent b in all other seats; the games of a deal are next to each other.
 
     Attributes:
-      won: [N] a's share of the win, 0 to 1.
+      won: [N] share of the win that a got, 0 to 1.
       scores_a: [N] final scores of a.
       scores_b: [N] mean final scores of the other seats.
-      truncated: [N] games that reached the cap on decisions.
-      decisions: [N] decisions in each game, of all seats together.
-      deals: [N] numbers of the deals.
-      seats: [N] a's seats.
+      truncated: [N] whether each game reached the cap on decisions.
+      decisions: [N] number of decisions in each game, of all seats together.
+      deals: [N] number that names each game's deal.
+      seats: [N] seat of a in each game.
       scores: [N, P] final scores by seat.
-      stats: [N, S] statistics of each episode that the game reports (`VecEnv.stat_names`).
+      stats: [N, S] statistics that the environment reports for each episode (`VecEnv.stat_names`).
     """
 
     won: NDArray[np.float64]
@@ -57,7 +57,7 @@ class Games:
         return means
 
     def select(self, rows: NDArray[Any]) -> Games:
-        """Some of the games, by index or by mask."""
+        """Select games by index or by mask."""
         return Games(**{name: array[rows] for name, array in vars(self).items()})
 
 
@@ -67,5 +67,5 @@ def first_games(games: Games, count: int) -> Games:
 
 
 def concatenate(parts: Sequence[Games]) -> Games:
-    """Several lists of games as one."""
+    """Join several lists of games into one."""
     return Games(*(np.concatenate(list(column)) for column in zip(*(vars(p).values() for p in parts), strict=True)))

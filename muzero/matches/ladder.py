@@ -89,7 +89,7 @@ def read_arguments(arguments: Sequence[str]) -> LadderConfig:
     require(config.anchor in config.agents, "anchor", f"one of {', '.join(config.agents)}", config.anchor)
     rules_are_free = not config.rules
     trained = {str(spec): found for spec in specs if (found := trained_for(spec))}
-    for found in trained.values():  # two bots play what the networks among the agents were trained for
+    for found in trained.values():  # two bots play the game that the networks among the agents were trained for
         config.game = config.game or found["game"]
         if found["game"] == config.game:
             config.rules = config.rules or found.get("rules", {})
@@ -107,8 +107,8 @@ def pairing(config: LadderConfig, a: str, b: str) -> MatchConfig:
 
 
 def play(config: LadderConfig, pool: WorkerPool | None = None, quiet: bool = False) -> list[Row]:
-    """Play every pairing, or the rest of it; return their figures, see `results.report`."""
-    matches = [pairing(config, *pair) for pair in combinations(config.agents, 2)]  # checks all before the first game
+    """Play every pairing, or its games that are left; return the figures of all pairings, see `results.report`."""
+    matches = [pairing(config, *pair) for pair in combinations(config.agents, 2)]  # all are checked before any game
     own = pool is None
     pool = pool or make_worker_pool(config.agents, config.workers, config.runtime, config.address)
     rows = []

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from muzero.matches.match_config import MatchConfig
     from muzero.matches.store import MatchStore
 
-_LOOKS = 8  # least number of times that a match with stop= tests its results
-_BOT_BATCH = 1 << 13  # games of bots at a time: about a second
+_LOOKS = 8  # least number of times that a match with the setting `stop` tests its results
+_BOT_BATCH = 1 << 13  # games that bots play at a time: about a second's worth
 _COLUMNS = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
 
 
@@ -53,7 +53,7 @@ def chunks(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
 
 
 def unrecorded(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
-    """Chunks, as of `chunks`, of finished deals whose game records are asked for and missing."""
+    """Chunks, as `chunks` gives them, of finished deals whose game records are asked for and missing."""
     writer = config.record_writer
     if writer is None:
         return
@@ -77,9 +77,9 @@ def play_match(config: MatchConfig, quiet: bool = False, pool: WorkerPool | None
     """Play a match, or the rest of one; return its figures and its games.
 
     Args:
-      config: the match, with defaults filled in (`with_defaults`).
-      quiet: show no progress.
-      pool: worker pool; by default one is made as the configuration says.
+      config: settings of the match, with defaults filled in (`with_defaults`).
+      quiet: whether to show no progress.
+      pool: worker pool; by default the pool that the configuration asks for is made.
     """
     own, store = pool is None, config.store()
     pool = pool or make_worker_pool([config.a, config.b], config.workers, config.runtime, config.address)
@@ -101,7 +101,7 @@ def _play_match(config: MatchConfig, store: MatchStore, quiet: bool, pool: Worke
     before = len(parts[0]) if parts else 0
     done = before // config.players
     for _ in pool.play([config.chunk(*chunk) for chunk in unrecorded(config, done)]):
-        pass  # played once more for the game records
+        pass  # these games are played once more for their game records
     with Progress(*_COLUMNS, TextColumn("{task.fields[state]}"), disable=quiet) as bar:
         task = bar.add_task("games", total=total, completed=before, state="")
 
@@ -163,8 +163,8 @@ def play_matches(
     """Play several matches at once, whose chunks share the workers, so that short matches keep all of them busy.
 
     Yields each match with its figures and games, in order, as soon as it is over. Matches with `out` save their games
-    beside it, so that a repeated call resumes. No match stops early or writes game records: those are for single
-    matches.
+    next to that file, so that a repeated call resumes. No match stops early or writes game records: only single
+    matches do.
     """
     work: list[tuple[int, MatchChunk]] = []
     played: list[list[Games]] = []

@@ -46,12 +46,12 @@ class MatchConfig:
 
     @property
     def record_writer(self) -> GameRecordWriter | None:
-        """Writer of the game records that are asked for; None if there are none."""
+        """Writer of the game records that are asked for; None if none are."""
         recorded = min(self.deals, -(-self.max_records // self.players))
         return GameRecordWriter(Path(self.records), recorded, self.a, self.b) if self.records and recorded else None
 
     def chunk(self, first: int, deals: int) -> MatchChunk:
-        """Some of the match's deals, for a worker."""
+        """Chunk of the match for a worker: `deals` deals from deal `first` on."""
         batch = max(self.batch, deals * self.players)
         given = (self.a, self.b, self.game, self.players, self.rules, self.seed, batch, first, deals)
         return MatchChunk(*given, self.record_writer)
@@ -65,7 +65,7 @@ class MatchConfig:
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def store(self) -> MatchStore:
-        """Store for the match's games, beside `out`."""
+        """Store for the match's games, in files next to `out`."""
         return MatchStore(Path(self.out) if self.out else None, self.key(), self.players)
 
 
@@ -99,7 +99,7 @@ def require_same_rules(game: env.GameDescription, trained: dict[str, dict[str, A
 
     Args:
       game: game of the match, with its rules.
-      trained: what each agent's network was trained for (`trained_for`), by the text of the agent.
+      trained: game, players and rules that each agent's network was trained for (`trained_for`), by text of the agent.
     """
     ours = game.rule_values
     for text, found in trained.items():

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from muzero.matches.store import GameRecordWriter, InFlightStore
 
 Ints = NDArray[np.int64]
-Watcher = Callable[[Situation], None]  # called with every decision of the first agent
-Counter = Callable[[int, float], None]  # called with the games that have just ended and the first agent's points
+Watcher = Callable[[Situation], None]  # function that is called with every decision of the first agent
+Counter = Callable[[int, float], None]  # called with the number of games that have just ended and a's points
 
 
 def against_each(
@@ -41,19 +41,19 @@ def against_each(
 ) -> list[Games]:
     """Play the same deals against each opponent, all at the same time: networks are fastest with large batches.
 
-    Games between bots of the same seed are played inside the C++ core, unless they are watched or recorded.
+    Games between bots of the same seed are played inside the C++ core, unless they are observed or recorded.
 
     Args:
-      a: the first agent, in each seat in turn.
-      opponents: each takes all other seats of its own games.
+      a: the first agent, which plays in each seat in turn.
+      opponents: agents, each of which takes all other seats of its own games.
       deals: number of deals per opponent, from `first_deal` on.
-      game, players, rules, seed: the tables, see `env.make`.
+      game, players, rules, seed: arguments of `env.make`, which makes the tables.
       first_deal: number of the first deal.
-      threads: threads that step the tables.
-      watch: called with every decision of a.
-      count: called when games end.
-      record_writer: writes the games as game records; for one opponent only.
-      in_flight: saves the games in flight, and resumes them.
+      threads: number of threads that step the tables.
+      watch: function that is called with every decision of a.
+      count: function that is called when games end, see `Counter`.
+      record_writer: writer of the games as game records; for one opponent only.
+      in_flight: store that saves the games in flight, from which they are resumed.
     """
     assert record_writer is None or len(opponents) == 1, "record files are named for one opponent"
     bots = [agent for agent in (a, *opponents) if isinstance(agent, Bot)]
@@ -189,15 +189,15 @@ def paired_games(
     """Play deals first_deal, first_deal + 1, ... of a seed, with a in each seat in turn and b in all others.
 
     Args:
-      a, b: any objects with the one method of `Agent`.
+      a, b: agents: any objects with the one method of `Agent`.
       deals: number of deals, each played `players` times.
-      game, players, rules, seed: the tables, see `env.make`.
+      game, players, rules, seed: arguments of `env.make`, which makes the tables.
       first_deal: number of the first deal.
-      batch: games at a time.
-      threads: threads that step the tables.
-      count: called when games end.
-      record_writer: writes games as game records.
-      in_flight: saves the games in flight, and resumes them; only for a single batch.
+      batch: number of games that are played at a time.
+      threads: number of threads that step the tables.
+      count: function that is called when games end, see `Counter`.
+      record_writer: writer of the games as game records.
+      in_flight: store that saves the games in flight, from which they are resumed; only for a single batch.
     """
     parts: list[Games] = []
     at_once = max(1, batch // players)

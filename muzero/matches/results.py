@@ -41,8 +41,8 @@ def win_rate_row(counts: Mapping[str, float], players: int, by_deal: ArrayLike |
     """Counts of a match, or of several added up, with the win rate, its intervals, Elo and p-value.
 
     Args:
-      counts: `COUNTS` by name.
-      players: players at a table.
+      counts: numbers of games, and points, by name; `COUNTS` lists the names.
+      players: number of players at a table.
       by_deal: [D] mean share of the win in each deal, if known; gives `paired_low` and `paired_high`.
     """
     points, n, fair = float(counts["points"]), int(counts["games"]), 1 / players
@@ -74,8 +74,8 @@ def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int,
     """Figures of a match.
 
     Args:
-      config: its settings.
-      games: all of its games.
+      config: settings of the match.
+      games: all games of the match.
       seconds: duration of the games that this process played; None if other matches were played at the same time.
       fresh: number of the games that this process played.
       failures: number of games that were played again because their worker had died.

@@ -28,7 +28,7 @@ class GameRecordWriter:
 
     Attributes:
       directory: directory of the files.
-      deals: deals with numbers below this are written.
+      deals: number of deals whose games are written, from deal 0 on.
       a, b: names of the agents in the records.
     """
 
@@ -38,7 +38,7 @@ class GameRecordWriter:
     b: str
 
     def path(self, deal: int, seat: int) -> Path:
-        """File of a game."""
+        """Path of the file of a game."""
         return self.directory / f"{deal:06d}-seat{seat}.json"
 
     def has(self, deal: int, seat: int, seed: int, rules: dict[str, Any]) -> bool:
@@ -70,9 +70,9 @@ class InFlightStore:
     Agents have no memory, so the same actions at the same tables lead to the same games.
 
     Attributes:
-      path: the file.
-      key: identifies the games; a file with another key is ignored.
-      every: seconds between two saves.
+      path: path of the file.
+      key: hash that identifies the games; a file with another key is ignored.
+      every: number of seconds between two saves.
     """
 
     path: Path
@@ -96,12 +96,12 @@ class InFlightStore:
 
 
 class MatchStore:
-    """Keeps the games of a match beside its result file, so that the same command resumes it.
+    """Keeps the games of a match next to its result file, so that the same command resumes it.
 
     Args:
       out: result file of the match; None keeps nothing.
-      key: identifies what is played; games with another key are ignored.
-      players: players at a table.
+      key: hash that identifies what is played; games with another key are ignored.
+      players: number of players at a table.
     """
 
     def __init__(self, out: Path | None, key: str, players: int) -> None:
@@ -109,7 +109,7 @@ class MatchStore:
         self.key, self.players = key, players
 
     def load(self, deals: int) -> list[Games]:
-        """Games that an earlier process with the same settings played, of at most `deals` deals: one list, or none."""
+        """Games that an earlier process with the same settings played, at most `deals` deals: one list, or no list."""
         if self.path is None or not self.path.exists():
             return []
         try:

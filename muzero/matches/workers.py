@@ -30,7 +30,7 @@ from muzero.runs.processes import die_with, first_line, join_ray
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)
-_AGENTS_CACHED = 4  # per process; each has an arena of hidden states
+_AGENTS_CACHED = 4  # agents kept per process; each has an arena of hidden states
 
 
 @lru_cache(_AGENTS_CACHED)
@@ -41,7 +41,7 @@ def _agent(text: str, game: str, players: int, rules: str, batch: int) -> Agent:
 
 def play_chunk(chunk: MatchChunk, threads: int = 1) -> Games:
     """Play a chunk in this process; `threads` step the tables, which pays for games of bots only."""
-    torch.set_num_threads(1)  # one network per core
+    torch.set_num_threads(1)  # one thread: every core runs a network of its own
     a, b = (_agent(text, chunk.game, chunk.players, repr(chunk.rules), chunk.batch) for text in (chunk.a, chunk.b))
     return paired_games(
         a,
@@ -79,12 +79,12 @@ class GameCounter:
         self._numbers[slot + 1] += points
 
     def total(self) -> tuple[float, float]:
-        """Games, and points, which are never more than the games."""
+        """Number of games that have ended, and the points of agent a in them, which are never more than the games."""
         points = sum(self._numbers[1::2])
         return max(points, sum(self._numbers[::2])), points
 
 
-_counter: GameCounter | None = None  # the counter of this process
+_counter: GameCounter | None = None  # counter of this process
 
 
 def _start_process(parent: int, counter: GameCounter | None) -> None:
@@ -99,8 +99,8 @@ class WorkerPool(Protocol):
     """Plays chunks of matches.
 
     Attributes:
-      failures: games that had to be played again because their worker died.
-      counter: counts games as they end; None if the pool cannot.
+      failures: number of games that had to be played again because their worker died.
+      counter: counter of games as they end; None if the pool cannot count them.
     """
 
     failures: int
@@ -251,10 +251,10 @@ def make_worker_pool(agents: Sequence[str], workers: int = 0, runtime: str = "lo
     """Make the worker pool that suits the agents.
 
     Args:
-      agents: all agents that will play.
+      agents: texts of all agents that will play.
       workers: number of processes, tasks or threads; 0 for one per core.
-      runtime: one of `RUNTIMES`.
-      address: address of a Ray cluster; "" starts one here.
+      runtime: name of the runtime, one of `RUNTIMES`.
+      address: address of a Ray cluster; "" starts a cluster on this machine.
     """
     require(workers >= 0, "workers", "0 or more", workers)
     require(runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", runtime)

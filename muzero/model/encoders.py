@@ -35,7 +35,7 @@ class TokenEmbedding(nn.Module):
         Args:
           groups: groups of tokens to read.
           width: size of an embedding.
-          ignore: fields not to read, as group.field.
+          ignore: names of fields not to read, as group.field.
           places: whether to read the fields that name slots and the owners of tokens.
         """
         super().__init__()
@@ -43,8 +43,8 @@ class TokenEmbedding(nn.Module):
         row = max(g.offset + g.count * len(g.vocabulary) for g in groups)
         shift = torch.zeros(row, dtype=torch.int64)
         total = 0
-        columns: list[int] = []  # indices into the row, ordered by group and token
-        self.fields: list[int] = []  # number read per token, by group
+        columns: list[int] = []  # indices into an observation row, ordered by group and token
+        self.fields: list[int] = []  # number of fields read per token, by group
         for g in groups:
             wanted = [f"{g.name}.{name}" not in ignore for name in g.fields]
             owned = g.slots or g.per_player
@@ -88,8 +88,8 @@ def groups_read(spec: GameSpec, config: ModelConfig) -> list[Group]:
 class TransformerEncoder(nn.Module):
     """Pre-norm transformer over the tokens, with a learnable [CLS] token in front.
 
-    A flat latent is the output of [CLS] after LayerNorm, Linear and Tanh. Of a slots latent that is the global vector;
-    the vectors of slots, players and shared cards come from their own tokens in the same way.
+    A flat latent is the output of [CLS] after LayerNorm, Linear and Tanh. In a slots latent that output is the global
+    vector; the vectors of slots, players and shared cards come from their own tokens in the same way.
     """
 
     def __init__(self, spec: GameSpec, config: ModelConfig, groups: list[Group]) -> None:
@@ -178,7 +178,7 @@ class ColumnsEncoder(nn.Module):
         self.shared = SharedCards(spec, self.embed) if spec.shared_cards else None
 
     def seat_indices(self, players: int) -> SeatIndices:
-        """See `Network.seat_indices`: there are none, since all players share the same weights."""
+        """See `Network.seat_indices`: there are no such parts, since all players share the same weights."""
         return {}
 
     def forward(self, obs: Tensor) -> Tensor:
@@ -192,7 +192,7 @@ class ColumnsEncoder(nn.Module):
             for g, own in zip(groups, self.is_player, strict=True)
             if own
         ]
-        slots = self.arrange(slots)  # (B, P, blocks, size, width)
+        slots = self.arrange(slots)  # vectors (B, P, blocks, size, width)
         if self.equal is not None:
             slots = slots + self.alike(self.equal.in_block(obs))
         blocks = F.gelu(self.block(torch.cat([slots.sum(3), sum_of_pair_products(slots, 3)], -1)))
@@ -232,7 +232,7 @@ class EqualCards(nn.Module):
           obs: [B, W] observations.
 
         Returns:
-          [B, P, blocks, size] counts; 0 where the code is 0, which means no visible card.
+          Counts [B, P, blocks, size]; 0 where the code is 0, which means no visible card.
         """
         seen = obs[:, self.slots]
         return ((seen.unsqueeze(-1) == seen.unsqueeze(-2)) & (seen > 0).unsqueeze(-1)).sum(-1)

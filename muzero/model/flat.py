@@ -57,7 +57,7 @@ class FlatTrunk(nn.Module):
         """Return None: a flat latent has no blocks that an action could touch."""
 
     def split(self, latent: Tensor) -> tuple[None, Tensor]:
-        """Split a latent into its boards, of which there are none, and the part to condition, which is all of it."""
+        """Split a latent into its boards (None: a flat latent has no boards) and the part to condition (all of it)."""
         return None, latent
 
     def forward(self, boards: None, conditioned: Tensor, egos: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ class Prediction(NamedTuple):
       value: [B, P, N] logits of each seat's value.
       winner: [B, E, P] logits of who wins, seats counted from each ego's; None without the heads. E = P with ego
         conditioning; otherwise E = 1, and the ego is the first seat of the frame.
-      rank: [B, E, P, P] logits of each seat's rank, with seats counted likewise; None without the heads.
+      rank: [B, E, P, P] logits of each seat's rank, seats counted from each ego's; None without the heads.
     """
 
     policy: Tensor
@@ -43,14 +43,15 @@ class BaseNetwork(nn.Module, ABC):
     """Network that can be searched with and trained.
 
     Attributes, which a subclass sets where they are not set here:
-      spec: the game.
+      spec: description of the game.
       config: settings of the model; a subclass reads what it needs.
-      num_players: P.
-      frame: "root" if latents keep the frame of the search's root, "mover" if they turn with the player to move.
+      num_players: number of players, P.
+      frame: order of the seats: "root" if latents keep the frame of the search's root, "mover" if they turn with the
+        player to move.
       latent_dim: size of a latent, L.
       support: bins of values and rewards.
-      decoder: module behind `reconstruction_loss`, or None; then the learner computes neither this loss nor that of
-        consistency.
+      decoder: module behind `reconstruction_loss`, or None; then the learner computes neither this loss nor the
+        consistency loss.
     """
 
     spec: GameSpec
@@ -74,10 +75,10 @@ class BaseNetwork(nn.Module, ABC):
         """Encode observations.
 
         Args:
-          obs: [B, W] integers, observations of the players to move.
+          obs: [B, W] observations of the players to move, integers.
 
         Returns:
-          [B, L] latents in the frame of the observers.
+          Latents [B, L] in the frame of the observers.
         """
 
     @abstractmethod
@@ -85,9 +86,9 @@ class BaseNetwork(nn.Module, ABC):
         """Take one action in each row.
 
         Args:
-          latent: [B, L].
-          action: [B].
-          shift: [B] seats by which the turn moves on; 0 if the same player moves again.
+          latent: [B, L] latents.
+          action: [B] actions to take.
+          shift: [B] number of seats by which the turn moves on; 0 if the same player moves again.
 
         Returns:
           Next latents [B, L], in the next mover's frame if the frame is "mover"; reward logits [B, P, N], seats in the
@@ -99,7 +100,7 @@ class BaseNetwork(nn.Module, ABC):
         """Predict policy, values and outcomes.
 
         Args:
-          latent: [B, L].
+          latent: [B, L] latents.
           to_play: [B] seats of the players to move, counted from the root's player (0 at the root).
         """
 
@@ -110,7 +111,8 @@ class BaseNetwork(nn.Module, ABC):
 
         Args:
           obs: [B, W] observations of the players to move.
-          backup: "maxn" for values of all seats (V = P), "ego" for the root player's alone (V = 1).
+          backup: how values go up the trees: "maxn" for values of all seats (V = P), "ego" for the root player's alone
+            (V = 1).
 
         Returns:
           Latents [B, L]; outputs [B, A + V], policy logits and values.
@@ -125,11 +127,11 @@ class BaseNetwork(nn.Module, ABC):
         """Take one action in each row and evaluate the result.
 
         Args:
-          latent: [B, L].
-          action: [B].
-          shift: [B] seats by which the turn moves on.
+          latent: [B, L] latents.
+          action: [B] actions to take.
+          shift: [B] number of seats by which the turn moves on.
           to_play: [B] seats of the players to move after the action, counted from the root's player.
-          backup: "maxn" or "ego", as for `initial`.
+          backup: how values go up the trees, "maxn" or "ego", as for `initial`.
 
         Returns:
           Next latents [B, L]; outputs [B, A + 2 V], policy logits, values and rewards.
@@ -144,9 +146,9 @@ class BaseNetwork(nn.Module, ABC):
         """Evaluate latents for the search.
 
         Args:
-          latent: [B, L].
+          latent: [B, L] latents.
           to_play: [B] seats of the players to move, counted from the root's player.
-          backup: "maxn" or "ego", as for `initial`.
+          backup: how values go up the trees, "maxn" or "ego", as for `initial`.
 
         Returns:
           Policy logits [B, A]; values [B, V].

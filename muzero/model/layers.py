@@ -10,7 +10,7 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
-MAX_PLAYERS = 8  # rows of the embeddings of seats, whatever the game's number of players
+MAX_PLAYERS = 8  # number of rows of the embeddings of seats, whatever the game's number of players
 
 SeatIndices = dict[str, tuple[int, Tensor]]
 """Parameter -> (dimension, indices along it that belong to the first seats); see `Network.seat_indices`."""
@@ -23,11 +23,11 @@ class PackedLinear(nn.Linear):
     The results are the same.
     """
 
-    _WORTH_IT = 1 << 16  # weights
-    _ROWS = 64
+    _WORTH_IT = 1 << 16  # least number of weights for which packing pays
+    _ROWS = 64  # least number of rows for which packing pays
 
     def forward(self, x: Tensor) -> Tensor:
-        """[..., inputs] -> [..., outputs]"""
+        """x [..., inputs] -> [..., outputs]"""
         rows = x.numel() // x.shape[-1]
         if self.weight.numel() < self._WORTH_IT or rows < self._ROWS or not self._can_pack(x):
             return super().forward(x)
@@ -81,9 +81,9 @@ def gather_rows(x: Tensor, index: Tensor) -> Tensor:
     """x [B, N, D], index [B, K] -> x[b, index[b, k]], [B, K, D]"""
     B, N, D = x.shape
     row = torch.arange(B, device=x.device).unsqueeze(1)
-    if torch.compiler.is_compiling():  # the flat index below would cost a division per number copied
+    if torch.compiler.is_compiling():  # when compiled, the flat index below would cost a division per number copied
         return x[row, index]
-    return x.reshape(B * N, D).index_select(0, (row * N + index).view(-1)).view(*index.shape, D)  # a quick gradient
+    return x.reshape(B * N, D).index_select(0, (row * N + index).view(-1)).view(*index.shape, D)  # quick gradient
 
 
 class Support(nn.Module):
@@ -100,7 +100,7 @@ class Support(nn.Module):
         return logits.float().softmax(-1) @ self.bins
 
     def two_hot(self, numbers: Tensor) -> Tensor:
-        """numbers [...] -> distributions [..., N] on the two bins around each number; beyond the ends, on the last."""
+        """numbers [...] -> distributions [..., N] on the two bins around it; beyond the ends, on the last bin."""
         low, high, count = self.bins[0], self.bins[-1], len(self.bins)
         place = (numbers.clamp(low, high) - low) / (high - low) * (count - 1)
         lower = place.floor().clamp(max=count - 2)
@@ -115,7 +115,7 @@ class EgoConditioning(nn.Module):
 
     Attributes:
       on: whether there is ego conditioning.
-      ablation: part of it to leave out at inference; see `Network.set_ablation`.
+      ablation: part of the conditioning to leave out at inference; see `Network.set_ablation`.
     """
 
     def __init__(self, width: int, ego: bool) -> None:
@@ -131,16 +131,16 @@ class EgoConditioning(nn.Module):
                 nn.init.normal_(table.weight, std=0.1)
 
     def forward(self, h: Tensor, ego: Tensor, current: Tensor, players: int) -> Tensor:
-        """Condition features on players; without ego conditioning all egos get the same, E = 1.
+        """Condition features on players; without ego conditioning all egos get the same features, E = 1.
 
         Args:
           h: [B, X] features.
-          ego: [B, E] or [1, E] seats in the frame, the players that predictions are for.
-          current: [B] or [1] seats in the frame, the players to move.
+          ego: [B, E] or [1, E] seats of the egos in the frame.
+          current: [B] or [1] seats of the players to move in the frame.
           players: number of players at the table.
 
         Returns:
-          [B, E, X] conditioned features.
+          Conditioned features [B, E, X].
         """
         h = h.unsqueeze(1)
         if not self.on:

@@ -1,17 +1,19 @@
 """The network family of this project: an encoder, a latent (flat or slots), dynamics and heads, with variants as flags.
 
-Words:
+Words (docs/map.md has the whole glossary):
   latent: vector that stands for a position in the search. The representation makes it from an observation, the
     dynamics from another latent and an action, and the heads predict policy, values and outcomes from it.
   frame: order of the seats in which numbers per player are listed. An observation is in the frame of its observer,
     whose seat comes first. A flat latent keeps the frame of the search's root through the whole search (frame "root");
     a slots latent turns with the player to move, who always comes first (frame "mover").
-  shift: number of seats by which the turn moves on after an action, 0 if the same player moves again.
+  shift: number of seats by which the turn moves on with an action, 0 while a player goes on.
   mover: the player to move.
-  ego: the player that a prediction is for. With ego conditioning the network is told the ego, and predicts for each
-    player in turn; without it, one head predicts the values of all seats.
-  slot: place that holds one card of one player, such as a cell of a grid.
-  block: set of one player's slots whose order has no meaning, such as a column of a grid.
+  ego: the player from whose seat the network looks. With ego conditioning every prediction is for one ego: the network
+    is told the ego, and predicts for each player in turn; without it, one head predicts the values of all seats.
+  slot: a place that actions are aimed at and that a slots latent keeps a vector for: a position of a player's board, a
+    hand card, a pile.
+  block: a set of slots of one player whose order has no meaning, and which may trade places with the player's other
+    blocks: a column in Skyjo.
   board: all slots of one player.
   shared card: visible card that belongs to no player, such as the top of a discard pile.
   trunk: layers between the latent and the heads.
@@ -44,12 +46,12 @@ class Network(BaseNetwork):
 
     Attributes:
       representation: encoder, obs [B, W] -> latent [B, L].
-      dynamics: next latent and reward.
+      dynamics: module that computes the next latent and the reward.
       condition: LayerNorm and ego conditioning of the part of a latent that is no player's.
       trunk: layers between a latent and the heads.
       policy, value, winner, rank: heads; the last two are None without `config.outcome_heads`.
-      decoder: predicts what is visible in the slots; None for a flat latent and for games without slots.
-      seats: [P] 0 to P - 1.
+      decoder: module that predicts what is visible in the slots; None for a flat latent and for games without slots.
+      seats: [P] numbers of the seats, 0 to P - 1.
     """
 
     decoder: SlotDecoder | None
@@ -84,8 +86,8 @@ class Network(BaseNetwork):
         """Switch parts of the ego conditioning off at inference; the LayerNorm stays.
 
         Args:
-          ablation: "none"; "no_ego", without the ego's embedding; "wrong_ego", the next seat's instead; "zero_all",
-            without the embeddings of the ego, the mover and the number of players.
+          ablation: part to switch off: "none"; "no_ego", without the ego's embedding; "wrong_ego", the next seat's
+            instead; "zero_all", without the embeddings of the ego, the mover and the number of players.
         """
         require(ablation in ABLATIONS, "ablation", f"one of {', '.join(ABLATIONS)}", ablation)
         require(
@@ -94,16 +96,16 @@ class Network(BaseNetwork):
         self.condition.ablation = ablation
 
     def seat_indices(self, players: int) -> SeatIndices:
-        """Parts of the parameters that a network for fewer players keeps: those of the first seats.
+        """Parts of the parameters that a network for fewer players keeps: the parts of the first seats.
 
-        Seats are counted from a player, so the first ones mean the same at a smaller table. Parameters that have no
+        Seats are counted from a player, so the first seats mean the same at a smaller table. Parameters that have no
         part for each seat are not listed.
 
         Returns:
           Name of a parameter -> (dimension, indices along it that belong to the first `players` seats).
         """
         P, N = self.num_players, self.config.value_bins
-        last = "2." if self.config.latent == "flat" else ""  # a head's last layer
+        last = "2." if self.config.latent == "flat" else ""  # prefix of the name of a head's last layer
         parts: SeatIndices = {}
         for name in ("representation", "dynamics"):
             parts |= {f"{name}.{key}": part for key, part in getattr(self, name).seat_indices(players).items()}
@@ -141,7 +143,7 @@ class Network(BaseNetwork):
         boards, rest = self.trunk.split(latent)
         features = self.trunk(
             boards, self.condition(rest, self.seats[None], self._mover_seat(to_play), P), self.seats[None]
-        )  # (B, E, H)
+        )  # features (B, E, H)
         own = self._features_of_mover(features, to_play)
         winner = rank = None
         if self.winner is not None and self.rank is not None:
@@ -214,8 +216,8 @@ def register_network(kind: str, factory: NetworkFactory) -> None:
     import.
 
     Args:
-      kind: a new name.
-      factory: subclass of `BaseNetwork`, or a function that makes one.
+      kind: name of the kind, not used before.
+      factory: subclass of `BaseNetwork`, or a function that makes a network.
     """
     require(kind not in NETWORKS, "kind of network", f"a new name beside {', '.join(NETWORKS)}", kind)
     NETWORKS[kind] = factory

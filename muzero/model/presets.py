@@ -24,8 +24,8 @@ class Variant:
     """Flags in which a variant differs from the others; everything else is the same.
 
     Attributes:
-      ego: ego conditioning.
-      outcome_heads: heads for winner and ranks.
+      ego: whether the network has ego conditioning.
+      outcome_heads: whether the network has heads for winner and ranks.
     """
 
     ego: bool
@@ -51,7 +51,7 @@ def load_model_config(name: str, variant: str = "baseline") -> ModelConfig:
 
     Args:
       name: name of a file in conf/model, without .yaml.
-      variant: one of `VARIANTS`.
+      variant: name of the variant, one of `VARIANTS`.
     """
     require(name in model_names(), "model", f"one of {', '.join(model_names())}", name)
     require(variant in VARIANTS, "variant", f"one of {', '.join(VARIANTS)}", variant)

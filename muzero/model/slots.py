@@ -5,9 +5,9 @@ A slots latent is the concatenation of
   - a vector of size V for each player, in the same order;
   - a vector of size D for each of the C shared cards, the visible cards that belong to no player;
   - a global vector of size G.
-The last two are called the *rest*. The frame turns with the player to move. Besides these letters, M is the number of
-hidden units per slot and K the largest number of slots that an action touches; `muzero.model.network` explains the
-other letters of the shapes.
+The last two are called the *rest*. The frame turns with the player to move. Two more letters: M is the number of hidden
+units per slot and K the largest number of slots that an action touches; `muzero.model.network` explains the words and
+the other letters of the shapes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from muzero.config import ModelConfig
     from muzero.model.spec import GameSpec
 
-_PAIR_DIM = 16  # size of a slot's vector in a role, to be compared with another slot's
+_PAIR_DIM = 16  # size of a slot's vector in a role, which is compared with another slot's
 
 
 def rest_dim(spec: GameSpec, config: ModelConfig) -> int:
@@ -44,7 +44,7 @@ def touched_places(spec: GameSpec) -> tuple[Tensor, Tensor, Tensor]:
     """Positions in a latent of the slots that each action touches.
 
     Returns:
-      [A, K] positions; [A, K] roles; [A, K] whether the entry counts. Entries that do not count name positions that
+      Positions [A, K]; roles [A, K]; whether each entry counts [A, K]. Entries that do not count name positions that
       the action does not touch, so that writing them back changes nothing.
     """
     place_of = np.argsort(block_order(spec))
@@ -68,7 +68,7 @@ class Boards(NamedTuple):
 
     Attributes:
       slots: [B, S, D] vectors of the slots.
-      blocks: [B, P, blocks, M] what the trunk computes from the slots of each block.
+      blocks: [B, P, blocks, M] features that the trunk computes from the slots of each block.
       players: [B, P, V] vectors of the players.
     """
 
@@ -155,9 +155,9 @@ class SlotDynamics(nn.Module):
         """Take one action in each row.
 
         Args:
-          latent: [B, L] in the mover's frame.
-          action: [B].
-          shift: [B] seats by which the turn moves on; 0 if the same player moves again.
+          latent: [B, L] latents in the mover's frame.
+          action: [B] actions to take.
+          shift: [B] number of seats by which the turn moves on; 0 if the same player moves again.
           block: [B, M] sum of the blocks that the action touches; see `SlotTrunk.touched`.
 
         Returns:
@@ -211,7 +211,7 @@ class SlotTrunk(nn.Module):
     from the slots, so that they are right whatever an action has changed.
 
     Where slots are seen by their owners alone, the trunk shows each ego its own board first. A root knows one hand, the
-    mover's, and positions imagined from it have that hand in other seats: what a hand is worth is then learned once,
+    mover's, and positions imagined from it have that hand in other seats: the worth of a hand is then learned once,
     not again for each seat.
     """
 
@@ -226,7 +226,7 @@ class SlotTrunk(nn.Module):
         V = player_dim(spec, config)
         self.players_dim = spec.num_players * V
         self.pairs = self.shape[2] == 1 and not self.shared
-        if self.pairs:  # many terms: they start small, or they would outweigh everything else
+        if self.pairs:  # pairs are many terms: they start small, or they would outweigh everything else
             self.pair_scale = nn.Parameter(torch.full((M,), 0.1 / self.shape[1]))
         self.boards = nn.Linear(spec.num_players * (M + self.pairs * M + V), H, bias=False)
         self.rest = nn.Linear(rest_dim(spec, config), H)
@@ -286,7 +286,7 @@ class SlotTrunk(nn.Module):
         """slots [B, P, blocks, size, D], shared [B, C, D] -> [B, P, blocks, M]"""
         seen = at_least_float32(self.slot(slots))  # differences of squares lose everything in half precision
         total = sum_over(seen, 3)
-        products = 0.5 * (total * total - sum_over(seen * seen, 3))  # of pairs
+        products = 0.5 * (total * total - sum_over(seen * seen, 3))  # sum of the products of pairs
         parts = [sum_over(F.relu(seen), 3), products]
         if self.shared:
             parts += [total * card[:, None, None] for card in self.slot(shared).unbind(1)]
@@ -328,7 +328,7 @@ class SlotPolicy(nn.Module):
         if self.compares:
             known, which = torch.unique((touched * R + roles)[present], return_inverse=True)  # pairs (slot, role)
             n = len(known)
-            together = torch.zeros(n, n, spec.num_actions)  # 1 where an action touches both, the lower number first
+            together = torch.zeros(n, n, spec.num_actions)  # 1 where an action touches both, lower number first
             for a in range(spec.num_actions):
                 for one, other in combinations(sorted(which[action == a].tolist()), 2):
                     together[one, other, a] = 1.0
@@ -347,7 +347,7 @@ class SlotPolicy(nn.Module):
         seen = self.slot(boards.slots[:, : self.scored])
         hidden = F.relu(seen + seen * factor + around + context)
         logits: Tensor = self.kind(features) @ self.of_kind + self.score(hidden).flatten(1) @ self.said_by
-        if self.compares:  # each pair of (slot, role) once, however many actions touch it
+        if self.compares:  # compute each pair of (slot, role) once, however many actions touch it
             in_role = self.in_role(boards.slots[:, : self.scored]).view(len(features), -1, _PAIR_DIM)
             there = in_role.index_select(1, self.known)
             alike = torch.bmm(there * self.of_pairs.weight, there.transpose(1, 2))  # (B, n, n)
@@ -366,7 +366,7 @@ class SlotDecoder(nn.Module):
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
-        # All fields but those that name the slot, or its player relative to the mover.
+        # Fields to predict: all but those that name the slot, or its player relative to the mover.
         groups = [g for g in spec.groups if g.slots]
         same = all(g.vocabulary == groups[0].vocabulary and g.place == groups[0].place for g in groups)
         assert same, [g.name for g in groups]

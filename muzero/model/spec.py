@@ -1,9 +1,9 @@
 """Description of a game for networks and search, built from what the game itself declares. No game is named here.
 
-A *slot* is a place that holds one card of one player, such as a cell of a grid or a place in a hand. Every player has
-the same slots. A *block* is a set of one player's slots whose order has no meaning, such as a column of a grid; whole
-blocks may trade places, too. An *action* touches some slots, each in a *role* (the place that a card leaves, the place
-that it goes to), and has a *kind* (draw, place, pass).
+A *slot* is a place that actions are aimed at: a position of a player's board, a hand card, a pile. Every player has the
+same slots. A *block* is a set of slots of one player whose order has no meaning, and which may trade places with the
+player's other blocks: a column in Skyjo. An *action* touches some slots, each in a *role* (the place that a card
+leaves, the place that it goes to), and has a *kind* (draw, place, pass).
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ class Group:
 
 @dataclass(frozen=True)
 class GameSpec:
-    """A game for a number of players. Instances are shared, so its arrays are read-only.
+    """Description of a game for a number of players. Instances are shared, so their arrays are read-only.
 
     Attributes:
       game: name of the game.
-      version: version of its rules and observations.
+      version: version of the game's rules and observations.
       num_players: number of players, P.
       num_actions: number of actions, A.
       groups: groups of tokens in an observation row, the counts of unseen cards included.
-      phase_table: actions that can be legal in each phase, the phase that follows, and whether the turn passes.
+      phase_table: table of the actions that can be legal in each phase, the next phase, and whether the turn passes.
       kinds: [A] kind of each action.
       action_slots: [A, K] slots that each action touches, filled up with -1.
       action_roles: [A, K] role of each of these slots, filled up with -1.

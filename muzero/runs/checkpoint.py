@@ -75,11 +75,11 @@ class Checkpoint:
 
     Attributes:
       path: directory of the checkpoint.
-      iteration: training iterations done when it was saved.
-      tensors: by group and name, on the CPU.
-      arrays: by group and name.
-      state: as given to `save`.
-      agent: as given to `save`, with the format and the iteration.
+      iteration: number of training iterations done when it was saved.
+      tensors: tensors by group and name, on the CPU.
+      arrays: numpy arrays by group and name.
+      state: JSON state as given to `save`.
+      agent: metadata of the weights as given to `save`, with the format and the iteration.
     """
 
     path: Path
@@ -111,14 +111,14 @@ def save(
 ) -> Path:
     """Saves a checkpoint, then thins or deletes old ones.
 
-    Checkpoints of later iterations, from which the run did not resume, are deleted.
+    Checkpoints of later iterations are deleted, too: the run did not resume from them.
 
     Args:
       run_dir: run directory; no other process may save there (see `run_directory.open_run`).
-      iteration: number that names the checkpoint.
-      tensors: groups of tensors; "weights" is required, "ema" is known, any others (optimizer) are allowed.
+      iteration: number of training iterations done, which names the checkpoint.
+      tensors: groups of tensors; "weights" is required, "ema" is known, any other group (optimizer) is allowed.
       arrays: groups of numpy arrays of any type but objects.
-      state: anything that JSON can hold.
+      state: everything else to save, of JSON's types.
       agent: metadata of the weights files, so that one such file is enough to play: at least `AGENT_KEYS`.
       keep: number of newest checkpoints that stay complete.
       permanent: iterations whose weights and state are never deleted, for instance `range(0, 10**9, 50)`.
@@ -249,7 +249,7 @@ def _thin(place: Path) -> None:
         warnings.warn(f"cannot be thinned, stays as it is: {error}", RuntimeWarning, stacklevel=4)
         return
     left = {name: files[name] for name in files if name in _LIGHT}
-    if complete:  # first the manifest, so that it never lists a file that is gone
+    if complete:  # the manifest is replaced first, so that it never lists a file that is gone
         write_whole(place / MANIFEST, _manifest_bytes(complete=False, files=left), durable=True)
     for file in place.iterdir():
         if file.name not in left and file.name != MANIFEST:
@@ -257,7 +257,7 @@ def _thin(place: Path) -> None:
 
 
 def _discard(place: Path) -> None:
-    """Deletes a checkpoint; renames it first, so that nobody sees an incomplete one."""
+    """Deletes a checkpoint; renames it first, so that nobody sees an incomplete checkpoint."""
     hidden = place.with_name(f"{DRAFT}discarded-{place.name}")
     place.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
@@ -288,7 +288,7 @@ def _check_format(path: Path, content: Json) -> None:
 
 
 def _read_manifest(place: Path) -> tuple[bool, dict[str, Json]]:
-    """Whether the checkpoint in a directory is complete, and the fingerprints of its files."""
+    """Reads whether the checkpoint in a directory is complete, and the fingerprints of its files."""
     path = place / MANIFEST
     content = read_json(path)
     _check_format(path, content)

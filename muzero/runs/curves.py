@@ -16,8 +16,8 @@ from muzero import stats
 from muzero.runs.metrics import Record
 from muzero.runs.run import Floats, Run
 
-Measure = Callable[[Record], float | None]  # a number of a record, None if the record does not have it
-Estimate = tuple[float, float, float]  # a rate, and low and high end of its interval
+Measure = Callable[[Record], float | None]  # function that reads a number of a record; None if it is missing
+Estimate = tuple[float, float, float]  # a rate, and the low and the high end of its interval
 
 LOSSES = ("total", "policy", "value", "reward", "reconstruction", "consistency")
 HEADS = ("winner", "rank")
@@ -75,7 +75,7 @@ class Look:
 
 
 def looks(runs: Sequence[Run]) -> list[Look]:
-    """Appearance of each run; those that share variant and seed differ in colour and are labelled by directory."""
+    """Appearance of each run; runs that share variant and seed differ in colour and are labelled by directory."""
     pairs = [(run.variant, run.seed) for run in runs]
     names = [run.path.resolve().name for run in runs]
     kinds = []
@@ -90,7 +90,7 @@ def looks(runs: Sequence[Run]) -> list[Look]:
 
 
 def make_panels(count: int, columns: int = 3) -> tuple[Figure, list[Axes]]:
-    """An empty figure with `count` panels."""
+    """Make an empty figure with `count` panels."""
     columns = min(count, columns)
     rows = -(-count // columns)
     figure = Figure(figsize=(max(6.4, 4.2 * columns), 3.6 * rows), layout="constrained")
@@ -101,7 +101,7 @@ def make_panels(count: int, columns: int = 3) -> tuple[Figure, list[Axes]]:
 
 
 def plot_measures(runs: Sequence[Run], by: str, smooth: int, measures: Mapping[str, Measure]) -> Figure | None:
-    """One panel per measure: raw values light, rolling means over `smooth` iterations bold.
+    """Figure with one panel per measure: raw values light, rolling means over `smooth` iterations bold.
 
     A loss that is always 0 belongs to a head that the run does not have, and is left out.
     """
@@ -122,7 +122,7 @@ def plot_measures(runs: Sequence[Run], by: str, smooth: int, measures: Mapping[s
 
 
 def plot_win_rates(runs: Sequence[Run], by: str, bots: Sequence[str | None]) -> Figure | None:
-    """One panel per bot (None: the mean over the curriculum's bots) with Wilson intervals; dashed: the fair share."""
+    """Figure with one panel per bot (None: mean over the curriculum's), Wilson intervals, and the fair share dashed."""
 
     def part(run: Run, bot: str | None, index: int) -> tuple[Floats, Floats]:
         return points(run, by, lambda record: (win_rate(run, record, bot) or (None, None, None))[index])
@@ -148,7 +148,7 @@ def plot_win_rates(runs: Sequence[Run], by: str, bots: Sequence[str | None]) -> 
 def plot_reliability(runs: Sequence[Run]) -> Figure | None:
     """Reliability of the winner head at the last evaluation (areas in proportion to decisions), and its Brier score.
 
-    Dotted: the Brier score of always predicting the mean.
+    Dotted lines show the Brier score of always predicting the mean.
     """
     if not any(run.last("calibration") for run in runs):
         return None

@@ -19,10 +19,10 @@ class Display:
     """Progress of a run: a panel that refreshes itself in a terminal, else one line per iteration.
 
     Args:
-      total: iterations of the run, if known.
-      start: iterations already done when this process began.
-      seconds: time limit of this process, if there is one.
-      console: where to write; by default stdout.
+      total: number of iterations of the run, if known.
+      start: number of iterations already done when this process began.
+      seconds: time limit of this process in seconds, if there is one.
+      console: console to write to; by default stdout.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from muzero.config_fields import require
 
-DRAFT = ".draft-"  # in the name of a file or directory that is not complete yet
+DRAFT = ".draft-"  # part of the name of a file or directory that is not complete yet
 
 _UNREADABLE = (
     OSError,
@@ -51,7 +51,7 @@ class CheckpointError(ValueError):
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """JSON with one value per line, as all our files have it."""
+    """JSON text with one value per line, as all files of a run have it."""
     return json.dumps(value, indent=1)
 
 
@@ -66,9 +66,9 @@ def write_whole(path: Path, content: str | bytes, *, durable: bool = False) -> N
     """Creates or replaces a file atomically: a reader never sees half of it, even if several jobs write it at once.
 
     Args:
-      path: file to write; its directory exists.
+      path: path of the file to write; its directory exists.
       content: text (written as UTF-8) or bytes.
-      durable: flush file and directory to the disk before returning, so that the file survives a power failure.
+      durable: whether to flush file and directory to the disk first, so that the file survives a power failure.
     """
     with replacing(path) as draft, open(draft, "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
@@ -87,7 +87,7 @@ def save_whole(path: Path, **arrays: NDArray[Any]) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yields a temporary path beside `path` to write to, and renames it to `path` at the end of the block.
+    """Yields a temporary path next to `path` to write to, and renames it to `path` at the end of the block.
 
     The name contains host and process, so that jobs on different machines do not collide, and starts with a dot, so
     that nobody takes it for a result. After an error the temporary file is removed and `path` is as before.
@@ -127,7 +127,7 @@ def write_arrays(path: Path, arrays: Arrays) -> None:
 
 @contextmanager
 def wrap_errors(what: str | Path) -> Iterator[None]:
-    """Turns errors while reading a file into `CheckpointError`s that name it."""
+    """Turns errors while reading a file into `CheckpointError`s that name the file."""
     try:
         yield
     except CheckpointError:
@@ -166,7 +166,7 @@ def read_json(path: Path) -> Json:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Reads the arrays of an npz file; pickled ones are refused."""
+    """Reads the arrays of an npz file; pickled arrays are refused."""
     arrays: dict[str, NDArray[Any]] = {}
     with wrap_errors(path), zipfile.ZipFile(path) as archive:
         for name in archive.namelist():

@@ -12,9 +12,9 @@ def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[Any]], align: 
     """Lines of a Markdown table.
 
     Args:
-      titles: of the columns.
+      titles: titles of the columns.
       rows: cells of each row, one per column.
-      align: a letter per column, "l", "r" or "c"; by default the first column is left-aligned, all others right.
+      align: letters of the columns' alignment, "l", "r" or "c"; by default the first is left-aligned, all others right.
     """
     align = align or "l" + "r" * (len(titles) - 1)
     assert len(align) == len(titles), (align, titles)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of mallopt
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of two options of mallopt
 _ONEDNN_CACHE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
 _PRIMITIVES = "64"  # matrix products, one per shape, that oneDNN keeps prepared; its default is 1,024
 
 
 def resident_megabytes() -> float:
-    """Resident memory of this process in megabytes; its peak where the system does not report the present use."""
+    """Resident memory of this process in megabytes; the peak where the system does not report the present use."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * resource.getpagesize() / 2**20

@@ -7,9 +7,9 @@ of numbers. These groups are known, others are kept and passed on:
                "losses": {"total": 1.23, "value": 0.4, ...},
                "diagnostics": {"replay_fill": 0.5, "win_rate_BOT": 0.4, ...},
                "evaluation": {opponent: {"win_rate": 0.61, ...}, ...}}
-    timings = {"speed": {"games": 31.0, "simulations": 9e4, ...},             per second
-               "seconds": {"env": 0.4, "tree": 1.0, "network": 3.1, ...},     of the iteration, by part
-               "beside": {"env": 0.4, "tree": 1.0, "network": 3.1}}           of concurrent self-play
+    timings = {"speed": {"games": 31.0, "simulations": 9e4, ...},             amounts per second
+               "seconds": {"env": 0.4, "tree": 1.0, "network": 3.1, ...},     seconds of the iteration, by part
+               "beside": {"env": 0.4, "tree": 1.0, "network": 3.1}}           seconds of concurrent self-play
 
 Line n of both files is about the same iteration. metrics.jsonl holds nothing that depends on the clock: the same seed
 gives the same bytes.
@@ -36,9 +36,9 @@ class Metrics:
 
     Args:
       run_dir: run directory.
-      offset: bytes of metrics.jsonl to keep: the checkpoint's `offset`, or 0 if the run starts from scratch. Later
-        lines are cut off both files, because the run is about to log them again. With 0, existing files are renamed
-        (`metrics.before.jsonl`) instead of lost.
+      offset: number of bytes of metrics.jsonl to keep: the checkpoint's `offset`, or 0 if the run starts from scratch.
+        Later lines are cut off both files, because the run is about to log them again. With 0, existing files are
+        renamed (`metrics.before.jsonl`) instead of lost.
     """
 
     def __init__(self, run_dir: str | Path, *, offset: int) -> None:

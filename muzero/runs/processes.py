@@ -12,7 +12,7 @@ import torch
 
 
 def pick_device(name: str) -> torch.device:
-    """Device of a name; "auto" is a GPU if there is one."""
+    """Device with this name; "auto" is a GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -25,7 +25,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def die_with(parent: int) -> None:
-    """End this process soon after the parent process with this id, however that one ends."""
+    """End this process soon after the parent process with this id, however the parent ends."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -36,7 +36,7 @@ def die_with(parent: int) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """First line of an error's message, or its type if there is none. Messages of Ray go on for pages."""
+    """First line of an error's message, or its type if the message is empty. Messages of Ray go on for pages."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -45,11 +45,11 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
 
     Args:
       key: configuration key of the address, for the error message.
-      address: address of the cluster; "" starts one on this machine alone.
-      cpus: CPUs of a cluster that is started here.
+      address: address of the cluster; "" starts a cluster on this machine alone.
+      cpus: number of CPUs of a cluster that is started here.
 
     Returns:
-      False if this process was connected already.
+      Whether this call has connected; False if this process was connected already.
     """
     import ray
 
@@ -60,7 +60,7 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
     try:
         _require_answer(address)
         ray.init(**settings, **({"address": address} if address else here))
-    except OSError as error:  # ConnectionError included
+    except OSError as error:  # a ConnectionError is an OSError, too
         if not address:
             raise
         reason = first_line(error)

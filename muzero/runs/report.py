@@ -37,7 +37,7 @@ from muzero.runs.run import Run, read_runs
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """One row of the table: a run, its strength at its last evaluation; None for numbers that it does not have."""
+    """Row of the table: a run and its strength at its last evaluation; None for numbers that the run does not have."""
     last, evaluated, judged = run.records[-1], run.last("evaluation"), run.last("calibration")
     known = run.minutes[np.isfinite(run.minutes)]
     results = evaluated["evaluation"] if evaluated else {}
@@ -65,13 +65,13 @@ def _estimate(found: Estimate | None) -> dict[str, float] | None:
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], figures: Sequence[str], command: str, smooth: int) -> str:
-    """The report as a page of Markdown.
+    """Page of the report in Markdown.
 
     Args:
-      rows: `summary` of each run.
+      rows: rows of the table, the `summary` of each run.
       figures: names of the plots.
       command: command line that made the report.
-      smooth: iterations of the rolling means.
+      smooth: number of iterations that a rolling mean is taken over.
     """
 
     def text(value: float | None, form: str = "") -> str:
@@ -122,7 +122,7 @@ def report(paths: Sequence[Path], out: Path, smooth: int, command: str) -> str:
     rows, figures = [summary(run) for run in runs], make_figures(runs, smooth)
     page = markdown(rows, list(figures), command, smooth)
     out.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context({"svg.hashsalt": "report", "svg.fonttype": "none"}):  # the same bytes every time; text is text
+    with mpl.rc_context({"svg.hashsalt": "report", "svg.fonttype": "none"}):  # same bytes every time, text as text
         for name, figure in figures.items():
             figure.savefig(out / f"{name}.png", dpi=120)
             figure.savefig(out / f"{name}.svg", metadata={"Date": None})

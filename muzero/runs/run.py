@@ -29,11 +29,11 @@ class Run:
     """A run directory. Checkpoints, metrics and timings are read when they are first asked for.
 
     Attributes:
-      path: directory as it was given.
+      path: path of the directory as it was given.
       config: stored configuration.
-      variant, seed: of the configuration.
-      game, players: what the network was trained for.
-      player_counts: all table sizes of training, rising; just `players` unless the run mixed several.
+      variant, seed: variant and seed in the configuration.
+      game, players: game and number of players that the network was trained for.
+      player_counts: all table sizes of training, rising; only `players` unless the run mixed several.
       ego: whether the network has ego conditioning.
       bots: bots of the curriculum.
     """
@@ -50,7 +50,7 @@ class Run:
 
     @staticmethod
     def read(path: Path) -> Run:
-        """Reads the configuration of a run; an error names what is missing."""
+        """Reads the configuration of a run; an error names the file or key that is missing."""
         require((path / CONFIG).is_file(), str(path), f"a run directory, with {CONFIG}", f"no {CONFIG}")
         try:
             config: Any = OmegaConf.to_container(OmegaConf.load(path / CONFIG))
@@ -82,7 +82,7 @@ class Run:
 
     @cached_property
     def records(self) -> Sequence[Record]:
-        """Metrics, one record per iteration; at least one."""
+        """Metrics, one record per iteration; there is at least one record."""
         missing = f"no {metrics.METRICS}"
         require(
             (self.path / metrics.METRICS).is_file(), str(self.path), f"a run directory, with {metrics.METRICS}", missing
@@ -112,7 +112,7 @@ class Run:
         return list(dict.fromkeys(bot for record in self.records for bot in record.get("evaluation") or {}))
 
     def last(self, group: str) -> Record | None:
-        """The last record that has a group, or None."""
+        """Last record that has this group, or None."""
         return next((record for record in reversed(self.records) if record.get(group)), None)
 
 
@@ -136,7 +136,7 @@ def is_finished(path: Path) -> bool:
         return False
     try:
         content = json.loads((places[-1] / STATE).read_bytes())
-    except FileNotFoundError:  # a newer checkpoint is replacing it
+    except FileNotFoundError:  # a newer checkpoint is just replacing this one
         return False
     train = OmegaConf.load(path / CONFIG).train
     limit = float(train.minutes) * 60

@@ -31,7 +31,7 @@ from muzero.runs.files import DRAFT, CheckpointError, Json, json_text, wrap_erro
 
 EXIT_REQUEUE = 75  # exit code of a run that was asked to stop: it has saved, start it again to continue
 CONFIG, HASH, LOCK, CHECKPOINTS = "config.yaml", "config_hash", "lock", "checkpoints"
-STATE = "state.json"  # in every checkpoint: the iteration, and everything that is neither tensor nor array
+STATE = "state.json"  # file of every checkpoint with the iteration and everything that is neither tensor nor array
 
 
 class RunLocked(RuntimeError):
@@ -42,8 +42,8 @@ class RunDirectory:
     """A run directory that this process holds until `close`, or until it ends.
 
     Attributes:
-      path: of the directory.
-      config: the configuration stored there.
+      path: path of the directory.
+      config: configuration stored in the directory.
       resumed: whether the directory already held a run.
     """
 
@@ -52,7 +52,7 @@ class RunDirectory:
         self._lock: int | None = lock
 
     def forget(self) -> None:
-        """Removes the configuration, so that another run may use the directory: this one has produced nothing."""
+        """Removes the configuration, so that another run may use the directory: this run has produced nothing."""
         for name in (CONFIG, HASH):
             (self.path / name).unlink(missing_ok=True)
 
@@ -74,12 +74,12 @@ def open_run(run_dir: str | Path, config: Mapping[str, Any], changeable: Collect
 
     Args:
       run_dir: path that does not exist, is empty, or is a run directory.
-      config: resolved configuration, of JSON's types.
+      config: resolved configuration with values of JSON's types.
       changeable: dotted prefixes of keys that a resumed run may change ("logging", "train.iterations").
 
     Raises:
-      RunLocked: another process works there.
-      CheckpointError: the directory is something else, or a run with another configuration.
+      RunLocked: another process works in the directory.
+      CheckpointError: the directory is no run directory, or holds a run with another configuration.
     """
     path = Path(run_dir)
     if path.exists() and not path.is_dir():
@@ -128,7 +128,7 @@ def remove_leftovers(run_dir: str | Path) -> None:
 
 
 def _is_left_by_new_run(entry: Path) -> bool:
-    """Whether a run that was killed before it had stored its configuration may have left this."""
+    """Whether a run that was killed before it had stored its configuration may have left this file."""
     return entry.name in (LOCK, HASH) or entry.name.startswith((f".{HASH}{DRAFT}", f".{CONFIG}{DRAFT}"))
 
 
@@ -139,7 +139,7 @@ def config_hash(config: Mapping[str, Any], changeable: Collection[str] = ()) -> 
 
 
 def _config_differences(stored: Mapping[Any, Any], yours: Json, changeable: Collection[str]) -> list[str]:
-    """One line per key whose values differ."""
+    """Lines of an error message, one per key whose values differ."""
     a = {key: json.dumps(value) for key, value in _leaves(stored).items()}
     b = {key: json.dumps(value) for key, value in _leaves(yours).items()}
     keys = [key for key in {**a, **b} if a.get(key) != b.get(key) and not _matches(key, changeable)]
@@ -207,7 +207,7 @@ def _lock(path: Path) -> int:
 
 
 def _unlock(lock: int) -> None:
-    if lock in _held:  # else this is a forked child, and the lock belongs to its parent
+    if lock in _held:  # otherwise this is a forked child, and the lock belongs to its parent
         _held.remove(lock)
         os.ftruncate(lock, 0)
         os.close(lock)
@@ -220,7 +220,7 @@ class Interruption:
     KeyboardInterrupt.
 
     Attributes:
-      signal: the last one received, or None.
+      signal: last signal received, or None.
     """
 
     def __init__(self) -> None:

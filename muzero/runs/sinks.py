@@ -1,4 +1,4 @@
-"""Sinks for metrics beside metrics.jsonl: wandb, optional and never able to block or stop a run."""
+"""Sinks for metrics in addition to metrics.jsonl: wandb, optional and never able to block or stop a run."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _log = logging.getLogger(__name__)
 class Wandb:
     """Sends records to wandb from a thread of its own.
 
-    Whatever happens there, the run continues: records that wandb is too slow for are dropped and counted, and after an
-    error the sink is off.
+    Whatever happens in wandb, the run continues: records that wandb is too slow for are dropped and counted, and after
+    an error the sink is off.
 
     Args:
-      run_dir: run directory; wandb's own files go there too, unless WANDB_DIR says otherwise.
-      mode: "online" (falls back to offline without a key or a network), "offline" or "disabled".
-      project, group, name: as in wandb.
+      run_dir: run directory; wandb's own files go into it too, unless WANDB_DIR says otherwise.
+      mode: mode of wandb: "online" (falls back to offline without a key or a network), "offline" or "disabled".
+      project, group, name: project, group and name of the run in wandb.
       config: configuration of the run.
       run_id: wandb's id of the run; the same id resumes the same wandb run. By default derived from the directory.
-      capacity: number of records that may wait.
+      capacity: number of records that may wait to be sent.
 
     Attributes:
       dropped: number of records that were not sent.
@@ -138,7 +138,7 @@ class Wandb:
 
 
 def default_run_id(run_dir: str | Path) -> str:
-    """A wandb id derived from the run directory alone."""
+    """Id of a wandb run, derived from the run directory alone."""
     path = Path(run_dir).resolve()
     return f"{re.sub('[^A-Za-z0-9_-]', '-', path.name)[:80]}-{hashlib.sha256(bytes(path)).hexdigest()[:8]}"
 

@@ -1,4 +1,4 @@
-"""Tensors in safetensors files. Apart from `files`, so that a program which only reads results need not load torch."""
+"""Tensors in safetensors files; not part of `files`, so that a program that only reads results need not load torch."""
 
 from __future__ import annotations
 

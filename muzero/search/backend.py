@@ -23,8 +23,8 @@ class NativeStep(Protocol):
     """`Network.recurrent` for the rows of a search, computed without torch.
 
     Args:
-      network: a network for which `unsupported_reason` is None.
-      bf16: multiply in bfloat16.
+      network: network to compute, one for which `unsupported_reason` is None.
+      bf16: whether to multiply in bfloat16.
     """
 
     def __init__(self, network: BaseNetwork, *, bf16: bool = False) -> None: ...
@@ -50,12 +50,12 @@ class NativeStep(Protocol):
         """Compute the latents and outputs of new nodes.
 
         Args:
-          latents: [nodes, B, L]; the rows of the new nodes are written.
-          requests: N rows.
-          first: node that the first `games` rows become; the next `games` rows become the next node, and so on.
+          latents: [nodes, B, L] latents of all nodes; the rows of the new nodes are written.
+          requests: requests of the search, N rows.
+          first: number of the node that the first `games` rows become; the next `games` rows become the next node, ...
           games: number of games searched.
-          backup: "maxn" or "ego".
-          outputs: [N, A + 2 V], written: policy logits, values, rewards.
+          backup: how values go up the trees, "maxn" or "ego".
+          outputs: [N, A + 2 V] network outputs, which are written: policy logits, values, rewards.
         """
         ...
 
@@ -66,10 +66,10 @@ NATIVE_STEP: type[NativeStep] | None = SlotStep
 def resolve_backend(
     network: BaseNetwork, config: SearchConfig, otherwise: str = "compiled", key: str = "search.backend"
 ) -> str:
-    """Backend that a search with this network uses: the configured one, with "auto" resolved.
+    """Backend that a search with this network uses: the configured backend, with "auto" resolved.
 
     Args:
-      network: on the device that it runs on.
+      network: network to search with, on the device that it runs on.
       config: settings of the search.
       otherwise: backend that "auto" stands for where the native step cannot run the network.
       key: name of the setting in the error that refuses "native" where it cannot run the network.
@@ -85,7 +85,7 @@ def resolve_backend(
 
 
 def make_native_step(network: BaseNetwork, config: SearchConfig) -> NativeStep | None:
-    """The native step if the resolved backend is "native", otherwise None."""
+    """Make the native step if the resolved backend is "native"; otherwise return None."""
     if config.backend != "native":
         return None
     assert NATIVE_STEP is not None, "resolve_backend has refused this"

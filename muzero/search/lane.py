@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 # Backends that go through torch.compile, and whether sizes are dynamic (None: only those marked as such).
 COMPILED_BACKENDS = {"compiled": False, "cuda_graphs": False, "compiled_dynamic": None}
-_MOST_VERSIONS = 256  # compiled versions of one function: per network, batch size, device and thread count
-_FEWEST_ROWS = 2  # of a network compiled for any number of rows: torch compiles a single row separately
+_MOST_VERSIONS = 256  # most compiled versions of one function: per network, batch size, device and thread count
+_FEWEST_ROWS = 2  # fewest rows of a compiled_dynamic call: torch compiles a single row separately
 
 
 @dataclass
 class Clock:
-    """Time and work since the lane was made.
+    """Time and work of a lane since it was made.
 
     Attributes:
-      encoder: seconds in representation and prediction of the roots.
-      network: seconds in recurrent calls, transfers and waiting included.
-      tree: seconds in selection, expansion and backup.
+      encoder: seconds spent in representation and prediction of the roots.
+      network: seconds spent in recurrent calls, transfers and waiting included.
+      tree: seconds spent in selection, expansion and backup.
       simulations: number of simulations, over all games.
       levels: number of tree levels walked.
     """
@@ -59,9 +59,9 @@ class Lane:
     """Searches up to `batch` games at a time, over one arena of trees and hidden states.
 
     Args:
-      network: on the device that it runs on; used in inference mode.
+      network: network to search with, on the device that it runs on; used in inference mode.
       config: settings of the search, with its backend resolved.
-      batch: largest number of games.
+      batch: largest number of games that are searched at a time.
       step: native step of the network; None runs the recurrent step in torch.
     """
 
@@ -90,7 +90,7 @@ class Lane:
 
     @property
     def bytes(self) -> int:
-        """Memory of the trees and hidden states."""
+        """Memory of the trees and hidden states in bytes."""
         return self.trees.bytes + self._latents.numel() * self._latents.element_size()
 
     @torch.inference_mode()
@@ -159,7 +159,7 @@ class Lane:
     def _forced(self, roots: NDArray[np.float32], legal: NDArray[np.uint64]) -> Plan:
         """Plan for positions with one legal action: that action, and the network's value."""
         A = self.network.spec.num_actions
-        actions = np.log2(legal).astype(np.int64)  # exact where one bit is set
+        actions = np.log2(legal).astype(np.int64)  # the logarithm is exact where one bit is set
         policy = np.zeros((len(legal), A), np.float32)
         policy[np.arange(len(legal)), actions] = 1.0
         return Plan(actions, policy, roots[:, A:].copy())

@@ -15,7 +15,7 @@ class Plan:
     Attributes:
       actions: [B] actions to take.
       policy: [B, A] policy targets.
-      values: [B, V] search values, seats from the mover's on; V = P, or 1 with the backup "ego".
+      values: [B, V] search values of the seats, from the mover's seat on; V = P, or 1 with the backup "ego".
     """
 
     actions: NDArray[np.int64]
@@ -32,7 +32,7 @@ class Analysis:
       policy: [B, A] policy after the search, as in `Plan`.
       values: [B, V] search values, as in `Plan`.
       prior: [B, A] policy of the network that the search started from, over the legal actions, without root noise.
-      visits: [B, A] simulations that started with each action.
+      visits: [B, A] number of simulations that started with each action.
       q: [B, A] value of each action for the player to move; NaN where an action was not visited.
     """
 

@@ -29,10 +29,10 @@ class Planner:
     shared among threads.
 
     Args:
-      network: on the device that it runs on; used in inference mode.
+      network: network to search with, on the device that it runs on; used in inference mode.
       config: settings of the search.
       batch: largest number of positions in one call.
-      greedy: evaluate: no root noise, an unchanged prior, and the most visited action.
+      greedy: whether to play for evaluation: no root noise, an unchanged prior, and the most visited action.
     """
 
     def __init__(self, network: BaseNetwork, config: SearchConfig, batch: int, *, greedy: bool = False) -> None:
@@ -57,7 +57,7 @@ class Planner:
 
     @property
     def bytes(self) -> int:
-        """Memory of the trees and hidden states."""
+        """Memory of the trees and hidden states in bytes."""
         return sum(lane.bytes for lane in self.lanes)
 
     def plan(
@@ -72,10 +72,10 @@ class Planner:
 
         Args:
           obs: [B, W] observations of the players to move.
-          legal: [B] legal actions, at least one per row, a bit per action: bit a stands for action a.
+          legal: [B] packed masks of the legal actions, at least one per row: bit a stands for action a.
           phase: [B] phases of the game.
           keys: [B] seeds of each position's random numbers.
-          temperature: exponent 1 / temperature of the visits when an action is drawn (puct).
+          temperature: temperature at which an action is drawn (puct): visits are raised to the power 1 / temperature.
         """
         return _concatenate(Plan, self._in_lanes(Lane.plan, obs, legal, phase, keys, temperature))
 
@@ -124,5 +124,5 @@ class Planner:
 
 
 def _concatenate(kind: type[Found], parts: Sequence[Found]) -> Found:
-    """One plan or analysis of the lanes' parts, in order."""
+    """Join the lanes' plans or analyses, in order, into one."""
     return kind(**{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(kind)})

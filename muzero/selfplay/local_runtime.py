@@ -29,12 +29,12 @@ from muzero.selfplay.serialization import (
 from muzero.selfplay.worker import MixedSelfPlay, PlayRequest, PlayResult, SelfPlay, make_worker
 
 _log = logging.getLogger(__name__)
-_MAX_DEATHS = 3  # child processes that may die one after the other before the run is given up
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)  # handled by the parent process alone
+_MAX_DEATHS = 3  # number of child processes that may die in a row before the run is given up
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)  # signals that only the parent handles
 
 
 class SyncRuntime:
-    """One worker in this process, alternating with the learner. See `Runtime` for the methods."""
+    """Runtime with one worker in this process, alternating with the learner. See `Runtime` for the methods."""
 
     def __init__(self, config: Config) -> None:
         self.worker = make_worker(config, device=str(pick_device(config.runtime.device)))
@@ -44,12 +44,12 @@ class SyncRuntime:
         self._requested: tuple[PlayRequest, Weights, Weights | None] | None = None
 
     def request(self, request: PlayRequest, weights: Weights, past_self: Weights | None) -> None:
-        """Remember what to play; `gather` plays it."""
+        """Remember a request; `gather` plays its games."""
         assert self._requested is None, "the last request has not been gathered"
         self._requested = request, weights, past_self
 
     def gather(self) -> list[PlayResult]:
-        """Play what was requested."""
+        """Play the games that were requested."""
         assert self._requested is not None, "nothing has been requested"
         (request, weights, past_self), self._requested = self._requested, None
         self.worker.load_weights(weights, past_self)
@@ -79,32 +79,32 @@ class SyncRuntime:
 
 
 class ChildProcessRuntime:
-    """One worker in a child process, which plays while the learner learns. See `Runtime` for the methods.
+    """Runtime with one worker in a child process, which plays while the learner learns. See `Runtime` for the methods.
 
-    A process and not a thread, because threads of one Python process would wait for each other. A child that dies is
-    replaced.
+    The child is a process and not a thread, because threads of one Python process would wait for each other. A child
+    that dies is replaced.
     """
 
     def __init__(self, config: Config) -> None:
         threads = config.runtime.threads or cores()
         self._config, self._threads = config, max(1, threads - threads // 2)
         self.generation = self.restarts = 0
-        self._child: ProcessPoolExecutor | None = None  # started by the first request
+        self._child: ProcessPoolExecutor | None = None  # child process, started by the first request
         self._requested: tuple[Any, ...] | None = None
         self._running: Future[PlayResult] | None = None
 
     def _start(self) -> ProcessPoolExecutor:
         given = (os.getpid(), self._config, self._threads, self.generation * GENERATION_GAMES)
         child = ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_child, initargs=given)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # inherited until the child ignores them itself
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child inherits the mask, then ignores them
         try:
-            child.submit(os.getpid)  # starts the process
+            child.submit(os.getpid)  # the first task starts the process
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return child
 
     def request(self, request: PlayRequest, weights: Weights, past_self: Weights | None) -> None:
-        """Let the child play."""
+        """Let the child process play the games of a request."""
         assert self._requested is None, "the last request has not been gathered"
         self._requested = request, weights_to_numpy(weights), weights_to_numpy(past_self) if past_self else None
         self._launch()
@@ -118,7 +118,7 @@ class ChildProcessRuntime:
             self._running = None
 
     def gather(self) -> list[PlayResult]:
-        """Wait for the child, replacing it if it dies."""
+        """Wait for the child's result, replacing the child if it dies."""
         assert self._requested is not None, "nothing has been requested"
         deaths = 0
         while True:
@@ -139,7 +139,7 @@ class ChildProcessRuntime:
             self._launch()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Nothing: the child is always playing, so its games in progress are not saved."""
+        """Return {}: the child is always playing, so its games in progress are not saved."""
         return {}
 
     def load(self, state: Mapping[str, NDArray[Any]], games: int) -> None:
@@ -148,7 +148,7 @@ class ChildProcessRuntime:
         self.generation = unplayed_generation(state, games)
 
     def close(self) -> None:
-        """Stop the child; the game it is playing is lost."""
+        """Stop the child; the games that it is playing are lost."""
         if self._child is not None:
             for process in list((self._child._processes or {}).values()):
                 process.kill()
@@ -156,7 +156,7 @@ class ChildProcessRuntime:
             self._child = None
 
 
-_worker: SelfPlay | MixedSelfPlay | None = None  # the worker of a child process
+_worker: SelfPlay | MixedSelfPlay | None = None  # worker of this child process
 
 
 def _start_child(parent: int, config: Config, threads: int, first_game: int) -> None:
@@ -172,7 +172,7 @@ def _start_child(parent: int, config: Config, threads: int, first_game: int) -> 
 
 
 def _play_in_child(request: PlayRequest, weights: dict[str, Any], past_self: dict[str, Any] | None) -> PlayResult:
-    """Play in a child process."""
+    """Play the games of a request in a child process."""
     assert _worker is not None
     _worker.load_weights(weights_from_numpy(weights), weights_from_numpy(past_self) if past_self else None)
     return _worker.play(request)

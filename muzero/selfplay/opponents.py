@@ -13,7 +13,7 @@ from muzero.config import CurriculumConfig, PoolConfig
 # Kinds of opponent: the current network, a past network, and games of bots against each other; 0, 1, ... are the bots.
 SELF, PAST_SELF, BOT_VS_BOT = -1, -2, -3
 NEVER = np.iinfo(np.int64).max  # `takeover_decision` of a game that the network does not take over
-_LEAST_NEED = 0.02  # need for games against a bot against which the goal is met
+_LEAST_NEED = 0.02  # need for games against a bot once the goal against it is met
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class OpponentMix:
       past_self: probability of a game against a past network.
       bots: probability of a game against each bot.
       bot_vs_bot: probability of a game that bots play against each other.
-      takeover_after: mean number of decisions after which the network takes all seats of such a game; 0 is never.
+      takeover_after: mean number of decisions after which the network takes all seats of a game of bots; 0 is never.
     """
 
     past_self: float
@@ -49,7 +49,7 @@ class OpponentMix:
         return [SELF if seat == agent else kind for seat in range(players)]
 
     def takeover_decision(self, kind: int, key: Sequence[int]) -> int:
-        """Decisions after which the network takes all seats of a game; geometrically distributed, fixed by the key."""
+        """Number of decisions until the network takes all seats; geometrically distributed, fixed by the key."""
         if kind != BOT_VS_BOT or not self.takeover_after:
             return NEVER
         return int(np.random.default_rng([*key, 2]).geometric(1 / self.takeover_after))
@@ -59,12 +59,12 @@ class Curriculum:
     """Curriculum of bots: games against each become rarer as the win rate against it approaches a goal.
 
     Args:
-      config: share of games, goal, and number of games over which win rates are averaged.
+      config: settings: share of games, goal, and number of games over which win rates are averaged.
       bots: names of the bots.
 
     Attributes:
       rates: running win rate against each bot, scaled to two players: a fair share is 0.5 at tables of any size.
-      games: games played against each bot.
+      games: number of games played against each bot.
     """
 
     def __init__(self, config: CurriculumConfig, bots: Sequence[str]) -> None:
@@ -92,7 +92,7 @@ class Curriculum:
     def _need(self, bot: int) -> float:
         """Need for games against a bot: 1 far below the goal, almost 0 at the goal.
 
-        Never 0, because the win rate against a bot that is never met could not be seen to fall.
+        The need is never 0, because the win rate against a bot that is never met could not be seen to fall.
         """
         if self.games[bot] < self.config.games_averaged:
             return 1.0
@@ -100,7 +100,7 @@ class Curriculum:
         return float(np.clip((goal - self.rates[bot]) / goal * 2, _LEAST_NEED, 1.0))
 
     def state(self) -> dict[str, Any]:
-        """State for a checkpoint."""
+        """State of the curriculum, for a checkpoint."""
         return {"bots": list(self.bots), "rates": self.rates, "games": self.games}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ class Pool:
         self.members: list[int] = []
 
     def wants(self, iteration: int) -> bool:
-        """Whether the weights after this iteration become a member."""
+        """Whether the weights after this iteration become a member of the pool."""
         return self.config.share > 0 and iteration > 0 and iteration % self.config.every == 0
 
     def add(self, iteration: int) -> None:
@@ -131,5 +131,5 @@ class Pool:
             del self.members[1 + int(np.argmin(gaps))]
 
     def draw(self, rng: np.random.Generator) -> int | None:
-        """Draw a member uniformly; None if there are none yet."""
+        """Draw a member uniformly; None if the pool is still empty."""
         return int(rng.choice(self.members)) if self.members else None

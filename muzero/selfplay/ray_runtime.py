@@ -31,7 +31,7 @@ from muzero.selfplay.serialization import (
 from muzero.selfplay.worker import PlayRequest, PlayResult, make_worker
 
 _log = logging.getLogger(__name__)
-_MAX_DEATHS = 20  # actors that may die without a result in between,
+_MAX_DEATHS = 20  # number of actors that may die without a result in between,
 _MAX_SECONDS = 600.0  # and seconds without a result: past both limits the run is given up
 _PATIENCE = 60.0  # seconds without a first result after which a warning says what is missing
 
@@ -49,21 +49,21 @@ class _Actor:
         self.worker.begin_at(generation * GENERATION_GAMES)
 
     def play(self, request: PlayRequest, weights: dict[str, Any], past_self: dict[str, Any] | None) -> PlayResult:
-        """Play with these weights."""
+        """Play the games of a request with these weights."""
         self.worker.load_weights(weights_from_numpy(weights), weights_from_numpy(past_self) if past_self else None)
         return self.worker.play(request)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Games in progress."""
+        """State of the games in progress."""
         return self.worker.state()
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue games."""
+        """Continue the games of a saved state."""
         self.worker.load({name: np.array(array) for name, array in state.items()})
 
 
 class RayRuntime:
-    """One worker per Ray actor. See `Runtime` for the methods."""
+    """Runtime with one worker per Ray actor. See `Runtime` for the methods."""
 
     def __init__(self, config: Config) -> None:
         import ray
@@ -83,11 +83,11 @@ class RayRuntime:
         self._deadly = ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError
         self.generation = [0] * r.workers
         self.restarts = 0
-        self._deaths = 0  # of actors since the last result
+        self._deaths = 0  # number of actors that have died since the last result
         self._last_result = time.monotonic()  # time of the last result, or of the start
         self._any_result = False
         self.actors = [self._actor(i) for i in range(r.workers)]
-        self._pending: dict[Any, tuple[int, Any, tuple[Any, ...]]] = {}  # result -> index, actor, arguments
+        self._pending: dict[Any, tuple[int, Any, tuple[Any, ...]]] = {}  # result -> actor's index, actor, arguments
 
     def _check_room(self) -> None:
         """Refuse actors that do not fit on this machine; on a cluster, which may grow, only warn."""
@@ -121,7 +121,7 @@ class RayRuntime:
     def gather(self) -> list[PlayResult]:
         """Wait for results, replacing actors that die."""
         require(bool(self._pending), "runtime", "a request before gathering", "none")
-        # In async mode as many results as one request asks of all actors together, whichever actors are first.
+        # In async mode, wait for as many results as one request asks of all actors together, whichever come first.
         wanted = len(self._pending) if self.config.train.mode == "sync" else len(self.actors)
         finished: dict[Any, PlayResult] = {}
         order = list(self._pending)
@@ -134,19 +134,19 @@ class RayRuntime:
                 try:
                     finished[result] = self.ray.get(result)
                     self._deaths, self._last_result, self._any_result = 0, time.monotonic(), True
-                except self.ray.exceptions.ObjectLostError:  # lost with the node that stored it
+                except self.ray.exceptions.ObjectLostError:  # the result was lost with the node that stored it
                     order[order.index(result)] = self._launch(index, arguments)
                 except self._deadly as error:
-                    if getattr(error, "actor_init_failed", False):  # a new one would fail, too
+                    if getattr(error, "actor_init_failed", False):  # a new actor would fail, too
                         raise RuntimeError(f"self-play actor {index} cannot start: {error}") from None
-                    if actor is self.actors[index]:  # not replaced yet, because of another of its results
+                    if actor is self.actors[index]:  # another of its results may have replaced it already
                         self._note_death(index, error)
                         self._replace(index)
                     order[order.index(result)] = self._launch(index, arguments)
         return [finished[result] for result in order if result in finished]
 
     def _warn_about_resources(self) -> None:
-        """Say what the actors need and what is free: without a place they would wait in silence."""
+        """Say what the actors need and what is free: without free resources they would wait in silence."""
         r, free = self.config.runtime, self.ray.available_resources()  # type: ignore[no-untyped-call]
         actors = f"{r.workers} actors of {r.worker_cpus:g} CPUs and {r.worker_gpus:g} GPUs each"
         text = "still waiting for the first games of %s; free in the cluster: %g CPUs and %g GPUs"

@@ -24,14 +24,14 @@ class Runtime(Protocol):
         """Ask the workers to play; at most `runtime.in_flight` requests per worker are under way.
 
         Args:
-          request: what to play.
+          request: number of games to play, and the settings to play them with.
           weights: weights of the current network.
           past_self: weights of a past network, for games against it.
         """
         ...
 
     def gather(self) -> list[PlayResult]:
-        """Wait for results: in sync mode all that were requested, in async mode as many as one request gives."""
+        """Wait for results: in sync mode for all requested ones, in async mode for as many as one request gives."""
         ...
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -42,8 +42,8 @@ class Runtime(Protocol):
         """Continue from a checkpoint.
 
         Args:
-          state: games in progress; if they cannot be continued, new ones begin, with deals that have not been played.
-          games: games that the run has finished.
+          state: games in progress; if they cannot be continued, new games begin, with deals not played before.
+          games: number of games that the run has finished.
         """
         ...
 

@@ -19,7 +19,7 @@ begins with a deal so far ahead that no deal is played twice."""
 
 
 def weights_to_numpy(weights: Weights) -> dict[str, NDArray[Any]]:
-    """Copy weights into numpy arrays, which other processes can be sent."""
+    """Copy weights into numpy arrays, which can be sent to other processes."""
     return {name: tensor.detach().cpu().numpy().copy() for name, tensor in weights.items()}
 
 

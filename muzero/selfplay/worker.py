@@ -37,11 +37,11 @@ class PlayRequest:
 
     Attributes:
       version: version of the weights to play with.
-      games: games to finish, if `steps` is 0.
-      steps: steps of all tables to make; 0 to play until `games` have ended.
-      simulations: search simulations per decision.
+      games: number of games to finish, if `steps` is 0.
+      steps: number of steps that all tables make; 0 to play until `games` have ended.
+      simulations: number of simulations per decision.
       temperature: temperature of the choice among visit counts (puct).
-      opponents: how often each kind of opponent is met, in games that begin.
+      opponents: probability of each kind of opponent in games that begin.
       records: number of finished games to return as game records, too.
     """
 
@@ -60,15 +60,16 @@ class PlayResult:
 
     Attributes:
       version: version of the weights, as requested.
-      episodes: games that ended.
-      opponents: kind of opponent in each.
-      points: the agent's share of the win in each; 0.5, without meaning, where it played all seats or bots did.
-      decisions: decisions of the current network.
-      table_steps: decisions of all players at all tables.
+      episodes: episodes of the games that ended.
+      opponents: kind of opponent in each episode.
+      points: share of the win of the current network in each episode; 0.5, without meaning, where it or bots played all
+        seats.
+      decisions: number of decisions of the current network.
+      table_steps: number of decisions of all players at all tables.
       seconds: duration of the whole call.
       env_seconds: seconds spent in the environment, bots included.
-      clock: time of the searches.
-      megabytes: resident memory of the worker's process.
+      clock: time and work of the searches.
+      megabytes: resident memory of the worker's process in megabytes.
       records: game records of the first games that ended.
     """
 
@@ -96,15 +97,15 @@ class SelfPlay:
 
     Args:
       config: configuration of the run.
-      worker, workers: number of this worker, and of all workers; no two workers play the same deal.
+      worker, workers: index of this worker, and number of all workers; no two workers play the same deal.
       device: device of its networks.
 
     Attributes:
-      started: games begun.
-      owner: int8 [B, P] who decides for each seat: SELF, PAST_SELF or the number of a bot.
-      kind: int8 [B] kind of opponent.
+      started: number of games begun.
+      owner: int8 [B, P] player that decides for each seat: SELF, PAST_SELF or the number of a bot.
+      kind: int8 [B] kind of opponent at each table.
       deals: int64 [B] deal of the game at each table, -1 if unknown.
-      takeover_after: int64 [B] decisions after which the network takes all seats.
+      takeover_after: int64 [B] number of decisions after which the network takes all seats.
     """
 
     def __init__(self, config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> None:
@@ -131,7 +132,7 @@ class SelfPlay:
         self._idle = True  # no game has begun yet
 
     def load_weights(self, weights: Mapping[str, Tensor], past_self: Mapping[str, Tensor] | None = None) -> None:
-        """Load new weights of the current network, and of a past one."""
+        """Load new weights of the current network, and of a past network."""
         self.network.load_state_dict(dict(weights))
         if past_self is not None:
             self.past_self.load_state_dict(dict(past_self))
@@ -143,7 +144,7 @@ class SelfPlay:
             network = self.past_self if past_self else self.network
             search = replace(self.config.search, simulations=simulations)
             if past_self and resolve_backend(network, search) != "native":
-                search = replace(search, backend="eager")  # its games are few, and their number varies
+                search = replace(search, backend="eager")  # games with a past network are few, in varying number
             self._planners = {k: p for k, p in self._planners.items() if k[0] != past_self}
             self._planners[key] = Planner(network, search, self.tables.num_envs)
         return self._planners[key]
@@ -172,7 +173,7 @@ class SelfPlay:
         self.started = game
 
     def _begin(self, rows: NDArray[np.int64], opponents: OpponentMix) -> None:
-        """Deal new games at some tables and draw who sits where."""
+        """Deal new games at some tables and draw the player of each seat."""
         P, seed = self.tables.num_players, self.config.seed
         deals = (self.started + np.arange(len(rows))) * self.workers + self.worker
         self.started += len(rows)
@@ -185,7 +186,7 @@ class SelfPlay:
             self.owner[row] = opponents.seat(kind, int(deal) // self.workers % P, P, (seed, int(deal)))
 
     def _step(self, request: PlayRequest, planner: Planner, result: PlayResult) -> None:
-        """One decision at every table."""
+        """Make one decision at every table."""
         tables, trajectory = self.tables, self.trajectory
         B, P, A = tables.num_envs, tables.num_players, tables.num_actions
         self.owner[trajectory.time - trajectory.begun >= self.takeover_after] = SELF
@@ -208,7 +209,7 @@ class SelfPlay:
         for bot in np.unique(owner[owner >= 0]):
             moves = tables.bot_actions([self.bots[bot]] * P, self.config.seed)
             actions = np.where(owner == bot, moves, actions)
-        # The environment's arrays are overwritten by its step: what was seen is stored before, what came of it after.
+        # The environment's step overwrites its arrays: observations are stored before it, rewards after it.
         trajectory.write(obs=tables.obs, legal=tables.legal_bits, to_play=tables.to_play, phase=tables.phase)
         tables.step(actions)
         trajectory.write(action=actions, rewards=tables.rewards, policy=policy, has_policy=owner == SELF, values=values)
@@ -223,7 +224,7 @@ class SelfPlay:
         result.env_seconds += perf_counter() - started
 
     def _plan(self, planner: Planner, rows: NDArray[np.int64], keys: NDArray[np.uint64], temperature: float) -> Plan:
-        """Search at some tables."""
+        """Search the positions at some tables."""
         t = self.tables
         return planner.plan(t.obs[rows], t.legal_bits[rows], t.phase[rows], keys[rows], temperature)
 
@@ -282,7 +283,7 @@ class MixedSelfPlay:
     """Self-play worker for several numbers of players: tables for each, which play in turn with parts of one network.
 
     Args:
-      config, worker, workers, device: as in `SelfPlay`.
+      config, worker, workers, device: arguments of `SelfPlay`.
     """
 
     def __init__(self, config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> None:
@@ -291,7 +292,7 @@ class MixedSelfPlay:
         self._largest = self.parts[counts[-1]].network
 
     def load_weights(self, weights: Mapping[str, Tensor], past_self: Mapping[str, Tensor] | None = None) -> None:
-        """Load new weights of the network for the largest number of players, and of a past one."""
+        """Load new weights of the network for the largest number of players, and of a past network."""
         for players, part in self.parts.items():
             theirs = self._largest.weights_for(players, past_self) if past_self is not None else None
             part.load_weights(self._largest.weights_for(players, weights), theirs)
@@ -326,6 +327,6 @@ class MixedSelfPlay:
 
 
 def make_worker(config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> SelfPlay | MixedSelfPlay:
-    """Make a worker for the number of players of the run, or for all of them if the run mixes several."""
+    """Make a worker for the number of players of the run, or for all numbers if the run mixes several."""
     kind = MixedSelfPlay if len(config.player_counts()) > 1 else SelfPlay
     return kind(config, worker, workers, device)

@@ -17,9 +17,9 @@ class Brier:
     """Brier score: mean squared error of probabilities.
 
     Attributes:
-      score: 0 is perfect; always predicting 1/2 scores 0.25 if there are no draws.
+      score: mean squared error; 0 is perfect; always predicting 1/2 scores 0.25 if there are no draws.
       reference: score of always predicting the mean outcome.
-      skill: 1 - score / reference: 1 is perfect, 0 is no better than the mean; 0 if all outcomes are equal.
+      skill: skill score, 1 - score / reference; 1 is perfect, 0 no better than the mean; 0 if all outcomes are equal.
     """
 
     score: float

@@ -19,7 +19,7 @@ class MannWhitney:
 
     Attributes:
       u: number of pairs in which the value of the first sample is greater; a tie counts half.
-      p_value: exact for small samples without ties, else the normal approximation corrected for ties.
+      p_value: p-value, exact for small samples without ties, else the normal approximation corrected for ties.
       effect: u as a share of all pairs, the common-language effect size: P(first > second) + P(equal) / 2.
     """
 
@@ -45,7 +45,7 @@ class SampleSize:
 
     @property
     def total(self) -> int:
-        """Games of all arms together."""
+        """Number of games of all arms together."""
         return self.per_arm * self.arms
 
 
@@ -67,10 +67,10 @@ def holm(p_values: ArrayLike, alpha: float = 0.05) -> Holm:
 
 
 def sample_size(p1: float, p2: float, alpha: float = 0.05, power: float = 0.8) -> SampleSize:
-    """Games needed to tell two independent win rates apart, such as those of two agents against a common opponent.
+    """Number of games needed to tell two independent win rates apart, such as two agents' against a common opponent.
 
-    Per arm (z_{alpha/2} + z_beta)^2 (p1 (1 - p1) + p2 (1 - p2)) / (p1 - p2)^2, equation 1 of the Skip-Bo paper. For
-    its example, 0.55 against 0.50 at alpha 0.05 and power 0.8, that is 1,562 per arm and 3,124 in all; the paper
+    Each arm needs (z_{alpha/2} + z_beta)^2 (p1 (1 - p1) + p2 (1 - p2)) / (p1 - p2)^2, equation 1 of the Skip-Bo paper.
+    For its example, 0.55 against 0.50 at alpha 0.05 and power 0.8, that is 1,562 per arm and 3,124 in all; the paper
     prints "roughly 6 500 games", 2.1 times the total. (Power 0.95 would need 5,172.)
     """
     _rates_to_tell_apart(p1, p2, alpha, power)
@@ -79,7 +79,7 @@ def sample_size(p1: float, p2: float, alpha: float = 0.05, power: float = 0.8) -
 
 
 def sample_size_of_match(rate: float, null: float = 0.5, alpha: float = 0.05, power: float = 0.8) -> SampleSize:
-    """Games of one head-to-head needed to tell its win rate from `null` by `z_test`: 783 for 0.55 and the defaults.
+    """Number of games of a head-to-head needed to tell its win rate from `null` by `z_test`: 783 for 0.55 by default.
 
     A match needs a quarter of the games of `sample_size`, since one side's win is the other side's loss.
     """

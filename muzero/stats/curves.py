@@ -1,4 +1,4 @@
-"""Smoothing of curves."""
+"""Smoothing of learning curves."""
 
 from __future__ import annotations
 

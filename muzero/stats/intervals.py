@@ -12,7 +12,7 @@ from muzero.stats.checks import require_between, require_inside_unit, require_po
 
 @dataclass(frozen=True)
 class Interval:
-    """Estimate, and an interval that covers the true value with this confidence."""
+    """Estimate, and an interval that covers the true value with the given confidence."""
 
     estimate: float
     low: float
@@ -24,7 +24,7 @@ class Interval:
 class Test:
     """Test statistic (for the exact binomial test: the observed rate) and its two-sided p-value."""
 
-    __test__ = False  # not a test class for pytest
+    __test__ = False  # tells pytest that this is no class of tests
 
     statistic: float
     p_value: float
@@ -76,12 +76,12 @@ def z_test(points: float, n: int, null: float = 0.5) -> Test:
 
 
 def two_proportion_test(points_a: float, n_a: int, points_b: float, n_b: int) -> Test:
-    """z test that two independent win rates are equal, with the pooled variance. Not for the two sides of one match."""
+    """z test that two independent win rates are equal, with pooled variance; not for the two sides of one match."""
     require_points(points_a, n_a)
     require_points(points_b, n_b)
     pooled = (points_a + points_b) / (n_a + n_b)
     deviation = math.sqrt(pooled * (1 - pooled) * (1 / n_a + 1 / n_b))
-    z = (points_a / n_a - points_b / n_b) / deviation if deviation else 0.0  # all won or all lost: equal
+    z = (points_a / n_a - points_b / n_b) / deviation if deviation else 0.0  # all games won or all lost: equal
     return Test(z, _two_sided(z))
 
 

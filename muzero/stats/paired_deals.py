@@ -19,9 +19,9 @@ class McNemar:
     """Result of McNemar's test.
 
     Attributes:
-      better, worse, tied: deals won by a, won by b, and tied.
-      z: (better - worse) / sqrt(better + worse), whose square is McNemar's chi-squared.
-      p_value: exact sign test over the deals that were not tied.
+      better, worse, tied: numbers of deals won by a, won by b, and tied.
+      z: test statistic, (better - worse) / sqrt(better + worse), whose square is McNemar's chi-squared.
+      p_value: p-value of the exact sign test over the deals that were not tied.
     """
 
     better: int
@@ -36,12 +36,13 @@ class VarianceReduction:
     """Gain in precision from playing each deal twice.
 
     Attributes:
-      correlation: between the two games of a deal; pairing helps if it is negative. 0 if the results in one seat are
-        all equal.
+      correlation: correlation between the two games of a deal; pairing helps if it is negative. 0 if the results in one
+        seat are all equal.
       unpaired_error: standard error of the mean for as many games on separate deals, half of them in each seat.
       paired_error: standard error of the mean over deals.
-      factor: (unpaired_error / paired_error)^2; infinite if all deals have the same mean, 1 if all games are equal.
-      effective_games: number of games on separate deals that would be as precise.
+      factor: ratio of the variances, (unpaired_error / paired_error)^2; infinite if all deals have the same mean, 1 if
+        all games are equal.
+      effective_games: number of games on separate deals that would give the same precision.
       seat_effect: mean in the first seat minus mean in the second.
     """
 

@@ -62,10 +62,10 @@ class Ladder:
     """Ratings, the strongest first.
 
     Attributes:
-      anchor: the player whose Elo is 0 by definition; intervals are intervals of the difference to it.
-      separated: without the prior some rating would be infinite (a group of players won or lost everything against
-        the others); the ratings on both sides of the gap then depend on the prior.
-      names, covariance: players in the order given, [P], and the covariance of their Elos, [P, P].
+      anchor: name of the player whose Elo is 0 by definition; intervals are intervals of the difference to it.
+      separated: whether some rating would be infinite without the prior (a group of players won or lost everything
+        against the others); the ratings on both sides of the gap then depend on the prior.
+      names, covariance: names of the players in the order given, [P], and the covariance of their Elos, [P, P].
       deviance, freedom: deviance of the pairings from the ratings' predictions, and its degrees of freedom.
       fit: p-value of the deviance: small if no single number per player explains who beats whom.
       dispersion: factor by which the variances were multiplied because of a bad fit; 1 if the ratings fit.
@@ -106,11 +106,11 @@ def ladder(
     other opponents of this kind.
 
     Args:
-      names: players, [P].
-      points: [P, P], points of the row's player against the column's; the diagonal is 0.
-      anchor: the player whose Elo is 0.
-      prior: drawn games per pairing. 0 is plain maximum likelihood, an error if that has no finite solution.
-      confidence: of the intervals.
+      names: [P] names of the players.
+      points: [P, P] points of the row's player against the column's; the diagonal is 0.
+      anchor: name of the player whose Elo is 0.
+      prior: number of drawn games added per pairing. 0 is plain maximum likelihood, an error without a finite solution.
+      confidence: confidence of the intervals.
     """
     scored = _round_robin(names, points)
     require(anchor in names, "anchor", f"one of {', '.join(names)}", anchor)
@@ -154,7 +154,7 @@ def _round_robin(names: Sequence[str], points: ArrayLike) -> Floats:
 def _bradley_terry(points: Floats, free: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """Ratings in logits [P] and their covariance [P, P]; players that are not free stay at 0.
 
-    Newton's method on a concave function; steps that do not make the gradient smaller are halved.
+    Computed by Newton's method on a concave function; steps that do not make the gradient smaller are halved.
     """
     games = points + points.T
     block = np.ix_(free, free)
@@ -163,7 +163,7 @@ def _bradley_terry(points: Floats, free: NDArray[np.intp]) -> tuple[Floats, Floa
         """Gradient and information of the log-likelihood with respect to the free players' ratings."""
         expected = expit(logits[:, None] - logits)
         weight = games * expected * expected.T
-        surplus = points * expected.T - points.T * expected  # points - games * expected, without cancellation
+        surplus = points * expected.T - points.T * expected  # equals points - games * expected, without cancellation
         return surplus.sum(1)[free], (np.diag(weight.sum(1)) - weight)[block]
 
     logits = np.zeros(len(points))

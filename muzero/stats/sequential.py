@@ -24,10 +24,10 @@ class SequentialTest:
     """State of a match that may be stopped at any time.
 
     Attributes:
-      decision: "higher" or "lower" than the null, "equal" (within the margin of it), or "continue".
-      mean: mean over the deals so far.
+      decision: verdict: "higher" or "lower" than the null, "equal" (within the margin of it), or "continue".
+      mean: mean result over the deals so far.
       low, high: interval that covers the true mean at all times simultaneously with probability 1 - alpha.
-      p_value: always valid: below any alpha at any time with probability at most alpha if the null is true.
+      p_value: always valid p-value: below any alpha at any time with probability at most alpha if the null is true.
       deals: number of deals so far.
     """
 
@@ -56,7 +56,7 @@ def sequential_test(deals: ArrayLike, null: float = 0.5, margin: float = 0.0, al
     asymptotic. The price is more games than an SPRT tuned to the true difference needs.
 
     Args:
-      deals: [D], a's share of the points in each deal, 0 to 1: `deals_of(games).mean(1)`.
+      deals: [D] share of the points that a got in each deal, 0 to 1: `deals_of(games).mean(1)`.
       null: mean under the null hypothesis.
       margin: distance from the null that still counts as equal; 0 never decides "equal".
       alpha: chance of a wrong decision, however often the test is repeated.

@@ -30,12 +30,12 @@ CHANGEABLE = (
     "search.backend",
 )
 
-ConfigStore.instance().store(name="schema", node=Config)  # the first entry of conf/config.yaml's defaults list
+ConfigStore.instance().store(name="schema", node=Config)  # first entry of the defaults list of conf/config.yaml
 
 
 def read_config(raw: DictConfig) -> Config:
-    """Configuration from what Hydra composed, its numbers checked (`preflight` checks the rest)."""
-    try:  # Hydra accepts +unknown.key=1
+    """Configuration from Hydra's composed one, with its numbers checked (`preflight` checks the rest)."""
+    try:  # Hydra lets +unknown.key=1 pass
         config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.to_container(raw)))
     except OmegaConfBaseException as error:
         raise ValueError(error) from None
@@ -45,7 +45,7 @@ def read_config(raw: DictConfig) -> Config:
 
 
 def run_directory(config: Config) -> Path:
-    """Directory that the user named, or one named by the configuration."""
+    """Path of the run directory: the one that the user named, or one named by game, variant and hash."""
     if config.run_dir:
         return Path(config.run_dir)
     name = f"{config.game.name}-{config.variant}-{config_hash(asdict(config), CHANGEABLE)}"

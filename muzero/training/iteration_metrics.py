@@ -49,10 +49,10 @@ class Seconds:
     """Seconds of an iteration by stage.
 
     Attributes:
-      whole: the iteration, from start to end.
-      waiting: until the games were there.
-      learner: learning.
-      evaluation: bot evaluation.
+      whole: seconds of the iteration, from start to end.
+      waiting: seconds of waiting for the games.
+      learner: seconds of the learner's steps.
+      evaluation: seconds of bot evaluation.
     """
 
     whole: float
@@ -64,21 +64,21 @@ class Seconds:
 def timings(
     seconds: Seconds, played: list[PlayResult], *, iteration: int, steps: int, asynchronous: bool, restarts: int
 ) -> dict[str, Any]:
-    """Speeds and where the time went.
+    """Timings of an iteration: speeds, and seconds by part.
 
     Args:
-      seconds: of the iteration.
+      seconds: seconds of the iteration by stage.
       played: results of self-play, one per worker.
-      iteration: iterations made, this one included.
-      steps: steps of the learner in this iteration.
+      iteration: number of iterations made, this one included.
+      steps: number of learner steps in this iteration.
       asynchronous: whether self-play ran at the same time as the learner.
-      restarts: workers replaced so far because they had died.
+      restarts: number of workers replaced so far because they had died.
     """
     decisions = sum(part.decisions for part in played)
     simulations = sum(part.clock.simulations for part in played)
     playing = sum(part.seconds for part in played)
-    # Lanes and actors run side by side: their clocks are scaled to the time that passed (in async mode to the time of
-    # one worker).
+    # Lanes and actors run at the same time: their clocks are scaled to the time that passed (in async mode to the time
+    # of one worker).
     clocks = {
         "env": sum(part.env_seconds for part in played),
         "tree": sum(part.clock.tree for part in played),
@@ -99,7 +99,7 @@ def timings(
         "selfplay": {
             "seconds": playing,
             "decisions_per_s": decisions / max(playing, 1e-9),
-            "staleness": float(np.mean([iteration - 1 - part.version for part in played])),  # in iterations
+            "staleness": float(np.mean([iteration - 1 - part.version for part in played])),  # mean age in iterations
             "restarts": restarts,
             **selfplay,
         },

@@ -19,7 +19,7 @@ _EMA_SHARE = 10  # at first the average is over a tenth of the steps so far: ear
 
 
 class DivergedError(RuntimeError):
-    """The loss is not a number, infinite, or has exploded."""
+    """Error: the loss is not a number, infinite, or has exploded."""
 
 
 class _SmallerTable(nn.Module):
@@ -45,8 +45,8 @@ class Learner:
       discount: discount of the value one decision later.
 
     Attributes:
-      steps: steps made so far.
-      skipped: losses that are not computed because their weight is 0.
+      steps: number of optimiser steps made so far.
+      skipped: names of the losses that are not computed because their weight is 0.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class Learner:
         self.optimizer = torch.optim.AdamW(groups, lr=config.lr, fused=True)
         self.steps = 0
         self._ema = {name: p.detach().clone() for name, p in network.named_parameters()} if config.ema else None
-        self._sums = torch.zeros(len(LOSSES) + 3, device=self.device)  # losses, total, gradient norm, TD error
+        self._sums = torch.zeros(len(LOSSES) + 3, device=self.device)  # sums of losses, total, gradient norm, TD error
         self._summed = 0
-        self._weighted = -1, self._sums  # an iteration and its loss weights; none yet
+        self._weighted = -1, self._sums  # iteration, and its loss weights; -1 before the first
         weights = {"reconstruction": config.reconstruction_weight, "consistency": config.consistency_weight}
         self.skipped = tuple(name for name, weight in weights.items() if weight == 0)
 
     def weights(self, iteration: int) -> dict[str, float]:
-        """Weight of each loss at an iteration; those of the outcome heads ramp up."""
+        """Weight of each loss at an iteration; the weights of the outcome heads ramp up."""
         c = self.config
         ramp = min(1.0, iteration / c.ramp_iterations) if c.ramp_iterations else 1.0
         return {
@@ -127,14 +127,14 @@ class Learner:
         return td_error
 
     def _weights(self, iteration: int) -> Tensor:
-        """`weights` on the device; copied once per iteration, because a copy makes the host wait."""
+        """Loss weights of `weights` on the device; copied once per iteration, because a copy makes the host wait."""
         if self._weighted[0] != iteration:
             named = self.weights(iteration)
             self._weighted = iteration, torch.tensor([named[name] for name in LOSSES], device=self.device)
         return self._weighted[1]
 
     def _losses(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """`window_losses` of a batch, by the network for its number of players."""
+        """Compute `window_losses` of a batch with the network for its number of players."""
         players = batch["value"].shape[-1]
         options = (self.config.one_step_share, self.discount, self.skipped)
         if players == self.network.num_players:
@@ -176,11 +176,11 @@ class Learner:
         return self._ema
 
     def load_ema(self, weights: dict[str, Tensor]) -> None:
-        """Replace the running average by a saved one."""
+        """Replace the running average of the weights by a saved one."""
         assert self._ema is not None
         for name, tensor in self._ema.items():
             tensor.copy_(weights[name])
 
     def playing_weights(self) -> dict[str, Tensor]:
-        """Weights that self-play and evaluation use: the running average, or else the newest."""
+        """Weights that self-play and evaluation use: the running average if there is one, else the newest weights."""
         return self._ema if self._ema is not None else {n: p.detach() for n, p in self.network.named_parameters()}

@@ -16,8 +16,8 @@ from torch.nn import functional as F
 from muzero.model.interface import BaseNetwork
 
 LOSSES = ("policy", "value", "reward", "winner", "rank", "reconstruction", "consistency")
-_COMPILED_KINDS = 64  # compiled versions of the losses: per network, batch size, device and thread count
-_RECONSTRUCTED = 4  # one window of four is reconstructed: enough to learn from, and it is the most expensive loss
+_COMPILED_KINDS = 64  # most compiled versions of the losses: per network, batch size, device and thread count
+_RECONSTRUCTED = 4  # one window of so many is reconstructed: enough to learn from, and the most expensive loss
 _UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
 
 
@@ -51,11 +51,11 @@ def window_losses(
       one_step_share: share of a value target that is the network's own value one decision later, where that position
         is known.
       discount: discount of that value.
-      skipped: losses not to compute, among reconstruction and consistency; they are then 0.
+      skipped: names of losses not to compute, among reconstruction and consistency; they are then 0.
 
     Returns:
-      losses [len(LOSSES), B]; TD errors [B] of the mover's value. Without one-step values, the distance from the
-      target at the first position; with them, the largest distance from the one-step value over all positions.
+      Losses [len(LOSSES), B]; TD errors [B] of the mover's value: without one-step values, the distance from the target
+      at the first position; with them, the largest distance from the one-step value over all positions.
     """
     B, K = batch["actions"].shape
     unrolled, rewards = _unroll(network, batch)
@@ -64,7 +64,7 @@ def window_losses(
     share[0] = 1.0
 
     def over_windows(losses: Tensor, mask: Tensor) -> Tensor:
-        """Sum positions, [B (K+1)] or [B, K+1] -> [B]."""
+        """Weighted sum of losses over the positions of a window, [B (K+1)] or [B, K+1] -> [B]."""
         return (losses.view(B, K + 1) * mask * share).sum(1)
 
     seen_by_same = (batch["to_play"] == 0).float() if network.spec.private else torch.ones_like(batch["live"])
@@ -86,7 +86,7 @@ def window_losses(
         known = one_step_mask(network, batch)
         target = torch.lerp(target, one_step, one_step_share * known.unsqueeze(2))
     returns = network.support.two_hot(target).flatten(0, 1)
-    paid = network.support.two_hot(batch["reward"])  # (B, K, P, N)
+    paid = network.support.two_hot(batch["reward"])  # distributions (B, K, P, N)
     totals = dict.fromkeys(LOSSES, torch.zeros(B, device=unrolled.device))
     policy = cross_entropy(predicted.policy, batch["policy"].flatten(0, 1))
     totals["policy"] = over_windows(policy, batch["policy_mask"])
@@ -132,8 +132,8 @@ def _unroll(network: BaseNetwork, batch: dict[str, Tensor]) -> tuple[Tensor, Ten
 def value_shares(network: BaseNetwork, to_play: Tensor) -> Tensor:
     """Share of each seat's value in the value loss, [N, P] for to_play [N], or [1, P] if it is the same everywhere.
 
-    Where hands are hidden the observer's own value has half of the weight: most of what decides the values of the
-    others cannot be known from there.
+    Where hands are hidden the observer's own value has half of the weight: most cards that decide the values of the
+    others cannot be known from the observer's seat.
     """
     P = network.num_players
     if not network.spec.private:
@@ -165,6 +165,6 @@ def one_step_mask(network: BaseNetwork, batch: dict[str, Tensor]) -> Tensor:
 
 @cache
 def compiled_losses() -> Callable[..., tuple[Tensor, Tensor]]:
-    """`window_losses` through torch.compile."""
+    """Compile `window_losses` with torch.compile."""
     torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, _COMPILED_KINDS)
     return torch.compile(window_losses, dynamic=False)

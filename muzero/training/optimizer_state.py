@@ -36,10 +36,10 @@ def optimizer_state(optimizer: torch.optim.Optimizer, network: nn.Module) -> tup
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, network: nn.Module, tensors: Tensors, state: Json) -> None:
-    """Give an optimiser the state and the settings that `optimizer_state` took from one of the same parameters.
+    """Give an optimiser the state and settings that `optimizer_state` took from an optimiser of the same parameters.
 
     Raises:
-      CheckpointError: the parameters differ; names them.
+      CheckpointError: the parameters differ; the message names them.
     """
     names = {parameter: name for name, parameter in network.named_parameters()}
     groups: list[Json] = state["groups"]
@@ -94,13 +94,13 @@ def rng_to_json(generator: np.random.Generator) -> Json:
     bits = generator.bit_generator
     state: Any = bits.state
     require(state["bit_generator"] in _BIT_GENERATORS, "generator", " or ".join(_BIT_GENERATORS), bits)
-    seed: Any = bits.seed_seq  # None if the generator was given a key
+    seed: Any = bits.seed_seq  # seed sequence; None if the generator was given a key
     plain: Json = json.loads(json.dumps({"state": state, "seed": seed and seed.state}, default=lambda a: a.tolist()))
     return plain
 
 
 def rng_from_json(saved: Mapping[str, Any]) -> np.random.Generator:
-    """Generator that continues where the one given to `rng_to_json` stopped."""
+    """Generator that continues where the generator given to `rng_to_json` stopped."""
     with wrap_errors("state of a random generator"):
         seed = saved["seed"] and np.random.SeedSequence(**saved["seed"])
         bits = _BIT_GENERATORS[saved["state"]["bit_generator"]](seed)

@@ -1,7 +1,7 @@
 """Checks of a configuration that need the game, a network or the machine, made before any work.
 
-`Config.check` has compared the numbers with their ranges; here the environment, the encoder and torch say what they
-cannot do, and the error names the key.
+`Config.check` has compared the numbers with their ranges; here the environment, the encoder and torch refuse values
+that they cannot serve, and the error names the key.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_game(config: Config) -> None:
             _check_tables(replace(config.game, players=players))
         except ValueError as error:
             raise ValueError(str(error).replace("game.players", "selfplay.players", 1)) from None
-    groups_read(GameSpec.of(config.game.name, config.game.players), config.model)  # refuses unknown model.ignore
+    groups_read(GameSpec.of(config.game.name, config.game.players), config.model)  # checks the names in model.ignore
     for players in config.player_counts():
         _check_replay_memory(config, players)
     if config.replay.relabel:
@@ -78,5 +78,5 @@ def check_machine(config: Config) -> None:
     backend = config.search.backend
     require(on_gpu or backend != "cuda_graphs", "search.backend", "not cuda_graphs where self-play has no GPU", backend)
     require(not on_gpu or backend != "native", "search.backend", "not native where self-play has a GPU", backend)
-    if backend == "native":  # refuses networks and processors that the native step cannot serve
+    if backend == "native":  # the call refuses networks and processors that the native step cannot serve
         resolve_backend(make_network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)

@@ -29,14 +29,14 @@ class RunState:
     """Progress of a run: its network, learner, replay buffers, opponents and counters.
 
     Attributes:
-      network: network for the largest table; its weights serve the smaller ones too.
+      network: network for the largest table; its weights serve smaller tables too.
       learner: optimiser of the network.
-      replays: replay buffer by number of players.
-      curriculum, pool: opponents other than the current network.
+      replays: replay buffers by number of players.
+      curriculum, pool: bots and past networks as opponents.
       rng: random stream of sampling and of opponents.
-      iteration: iterations made.
-      games: games stored.
-      saved: newest checkpoint.
+      iteration: number of iterations made.
+      games: number of games stored.
+      saved: path of the newest checkpoint, None before the first.
     """
 
     def __init__(self, config: Config, device: torch.device) -> None:
@@ -52,7 +52,7 @@ class RunState:
         self.iteration = self.games = 0
         self.saved: Path | None = None
         self._earlier_seconds, self._started = 0.0, time.monotonic()
-        self._members_before: list[int] = []  # of the pool, at the newest checkpoint
+        self._members_before: list[int] = []  # members of the pool at the newest checkpoint
 
     @property
     def elapsed(self) -> float:
@@ -60,7 +60,7 @@ class RunState:
         return self._earlier_seconds + time.monotonic() - self._started
 
     def simulations(self) -> int:
-        """Simulations per decision of self-play at this iteration."""
+        """Number of simulations per decision of self-play at this iteration."""
         return int(scheduled(self.config.selfplay.simulations, self.iteration, self.config.search.simulations))
 
     def search(self, simulations: int) -> SearchConfig:
@@ -98,9 +98,9 @@ class RunState:
         """Write a checkpoint.
 
         Args:
-          path: the run directory.
+          path: path of the run directory.
           selfplay: state of the runtime, for the games under way.
-          metrics_offset: length of the metrics file; what a later process finds behind it was not saved.
+          metrics_offset: length of the metrics file; lines that a later process finds behind it are made again.
         """
         c, learner = self.config, self.learner
         tensors: dict[str, Mapping[str, torch.Tensor]] = {
@@ -120,7 +120,7 @@ class RunState:
             "rng": rng_to_json(self.rng),
             "metrics_offset": metrics_offset,
         }
-        # The checkpoint before this one may be needed, if this one is damaged, with members that have left since.
+        # If this checkpoint is damaged, the one before is needed, with members that have left the pool since.
         kept = {*range(0, self.iteration + 1, c.train.keep_every), *self.pool.members, *self._members_before}
         self._members_before = list(self.pool.members)
         replays = {f"replay_{players}": replay.state() for players, replay in self.replays.items()}

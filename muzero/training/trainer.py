@@ -39,22 +39,22 @@ class Trainer:
     """A run in its directory, from its newest checkpoint on.
 
     Attributes:
-      state: everything that a checkpoint holds, except the games under way.
+      state: state of the run, all that a checkpoint holds except the games under way.
       runtime: self-play workers, with the games under way.
       asynchronous: whether self-play runs at the same time as the learner.
-      threads: threads of torch in this process.
-      finished: whether the run has reached its iterations or minutes.
+      threads: number of threads of torch in this process.
+      finished: whether the run has reached its number of iterations or minutes.
     """
 
     def __init__(self, config: Config, run: RunDirectory) -> None:
         self.config, self.run = config, run
         self.threads = config.runtime.threads or cores()
         self.asynchronous = config.train.mode == "async"
-        if self.asynchronous and config.runtime.kind == "local":  # self-play has the other half
+        if self.asynchronous and config.runtime.kind == "local":  # self-play has the other half of the cores
             self.threads = max(1, self.threads // 2)
         torch.set_num_threads(self.threads)
         self.device = pick_device(config.runtime.device)
-        if config.train.mode == "sync" and self.device.type == "cuda":  # the same seed gives the same bytes
+        if config.train.mode == "sync" and self.device.type == "cuda":  # so that the same seed gives the same bytes
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
             torch.use_deterministic_algorithms(True, warn_only=True)
         torch.manual_seed(config.seed)
@@ -98,7 +98,7 @@ class Trainer:
                     for _ in range(config.runtime.in_flight if config.runtime.kind == "ray" else 1):
                         self.request()
                 if config.evaluation.every and not self.finished:
-                    self._agent_to_evaluate()  # memory and compilation are needed from the start
+                    self._agent_to_evaluate()  # takes its memory and compiles at the start, not at the first evaluation
                 while not self.finished:
                     record, clock = self.iterate()
                     self.metrics.log(record, clock)
@@ -128,7 +128,7 @@ class Trainer:
         In async mode a request must be under way: call `request` once before the first iteration.
 
         Returns:
-          a record for metrics.jsonl, and timings for timings.jsonl.
+          Record for metrics.jsonl, and timings for timings.jsonl.
         """
         state, every = self.state, self.config.evaluation.every
         started = time.perf_counter()
@@ -187,7 +187,7 @@ class Trainer:
         self.runtime.request(request, state.learner.playing_weights(), past_self)
 
     def _opponents(self, past_self: bool) -> OpponentMix:
-        """Shares of the opponents, with or without a past version of the network."""
+        """Probabilities of the opponents, with or without a past version of the network."""
         curriculum = self.state.curriculum
         share = self.config.selfplay.pool.share if past_self else 0.0
         return OpponentMix(
@@ -195,14 +195,14 @@ class Trainer:
         )
 
     def store(self, played: list[PlayResult]) -> None:
-        """Add what was played to the replay buffers and the curriculum, and write game records that were asked for."""
+        """Add finished games to the replay buffers and the curriculum, and write game records that were asked for."""
         kept = [record for part in played for record in part.records]
         for index, record in enumerate(kept):
             record.save(self.run.path / "records" / f"{self.state.iteration + 1:06d}-{index}.json")
         self.state.store(played)
 
     def learn(self) -> dict[str, float]:
-        """Make the learner steps of one iteration; returns the mean losses, or nothing before the warm-up is over."""
+        """Make the learner steps of one iteration; returns the mean losses, or {} before the warm-up is over."""
         c, state = self.config, self.state
         if not state.warmed_up():
             return {}
@@ -216,7 +216,7 @@ class Trainer:
             td_error = state.learner.step(batch, state.iteration)
             if c.replay.alpha > 0:
                 priority = td_error.cpu().numpy()
-                if np.isfinite(priority).all():  # if not, the report below raises an error
+                if np.isfinite(priority).all():  # if they are not finite, the report below raises an error
                     replay.update(batch.index, batch.stamp, priority)
         return state.learner.report()
 
@@ -249,7 +249,7 @@ class Trainer:
         return self._evaluated
 
     def _summary(self, made: int) -> str:
-        """Closing words of a process that made so many iterations."""
+        """Closing message of a process that made `made` iterations."""
         train, state = self.config.train, self.state
         total = f"{state.iteration} iterations in {state.elapsed / 60:.1f} minutes: {state.saved}"
         if made:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from muzero.model.network import Network
 
 BF16 = "bf16"  # name of the kernel for bfloat16
-_ALIGN = 16  # sizes of latents and layers must be multiples of it
+_ALIGN = 16  # number that sizes of latents and layers must be multiples of
 _NEVER = -1e9  # logit of a padding bin
-# Parts of a `muzero.model.network.Network`, by which it is told from other networks.
+# Parts of a `muzero.model.network.Network`, by which it is distinguished from other networks.
 _PARTS = {
     "dynamics": (SlotDynamics, FlatDynamics),
     "trunk": (SlotTrunk, FlatTrunk),
@@ -40,9 +40,9 @@ class SlotStep:
     """`Network.recurrent` for the rows of a search, by one of the kernels that this CPU can run.
 
     Args:
-      network: a slots network on the CPU; see `unsupported_reason`.
-      bf16: multiply in bfloat16.
-      kernel: one of `_native.kernels()`; by default the fastest one of the precision.
+      network: slots network to compute, on the CPU; see `unsupported_reason`.
+      bf16: whether to multiply in bfloat16.
+      kernel: name of the kernel, one of `_native.kernels()`; by default the fastest kernel of the precision.
     """
 
     def __init__(self, network: BaseNetwork, *, bf16: bool = False, kernel: str = "") -> None:
@@ -56,7 +56,7 @@ class SlotStep:
         assert isinstance(policy, SlotPolicy)
         self._parts = dynamics, trunk, policy
         self._native = _native.SlotNetwork(kernel, self._sizes(), self._indices())
-        self._loaded: list[tuple[nn.Parameter, int]] = []  # parameters and their versions
+        self._loaded: list[tuple[nn.Parameter, int]] = []  # parameters and their versions when they were loaded
         self._ablation = ""
         self.refresh()
 
@@ -103,12 +103,12 @@ class SlotStep:
         """Compute the latents and outputs of new nodes.
 
         Args:
-          latents: [nodes, B, L]; the rows of the new nodes are written.
-          requests: N rows.
-          first: node that the first `games` rows become; the next `games` rows become the next node, and so on.
+          latents: [nodes, B, L] latents of all nodes; the rows of the new nodes are written.
+          requests: requests of the search, N rows.
+          first: number of the node that the first `games` rows become; the next `games` rows become the next node, ...
           games: number of games searched.
-          backup: "maxn" or "ego".
-          outputs: [N, A + 2 V], written: policy logits, values, rewards.
+          backup: how values go up the trees, "maxn" or "ego".
+          outputs: [N, A + 2 V] network outputs, which are written: policy logits, values, rewards.
         """
         columns = requests.parent, requests.action, requests.shift, requests.to_play
         self._native.advance(latents, *columns, first, games, backup == "ego", outputs)
@@ -179,7 +179,7 @@ class SlotStep:
             filled[:, :N] = split
             return filled.flatten(0, 1)
 
-        # Layers that are handed over as they are, by the names of the torch modules.
+        # Layers that are handed over unchanged, under the names of the torch modules.
         names = {"dynamics": ["slot_in", "compare", "hidden", "slot_out"], "trunk": ["slot", "block", "mix"]}
         names["policy"] = ["slot", "block", "score", *(["in_role"] if policy.compares else [])]
         if dynamics.pass_on is not None:
