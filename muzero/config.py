@@ -51,8 +51,20 @@ class ModelConfig(Section):
     value_min: float = setting(-2.0, "lower end of the support of the categorical value and reward heads")
     value_max: float = setting(2.0, "upper end of that support")
     value_bins: int = number(21, least=2, meaning="bins of that support")
+    points: float = number(
+        0.0,
+        least=0,
+        meaning="largest number of points, won or lost, that the head of the points to come tells apart: each seat's "
+        "points until the end of the episode, a denser label than who wins; 0 for no such head",
+    )
     ignore: list[str] = listing(
         (), "parts of an observation that the encoder does not read: names of groups, or group.field"
+    )
+    chance: str = choice(
+        "none",
+        ("none", "game"),
+        "what the dynamics are told of chance. none: nothing, one next position stands for all (the paper); game: the "
+        "outcomes that the game declares, such as the card drawn, and the search has chance nodes",
     )
     ego: bool = flag(False, "condition predictions on the player they are for; set by +variant")
     outcome_heads: bool = flag(False, "predict the winner and the ranks; set by +variant")
@@ -139,6 +151,11 @@ class LearnerConfig(Section):
     )
     winner_weight: list[float] = ramp(0.1, 0.5, "weight of the winner loss")
     rank_weight: list[float] = ramp(0.1, 0.25, "weight of the rank loss")
+    points_weight: float = number(0.5, least=0, meaning="weight of the loss of the points to come (model.points)")
+    afterstate_weight: float = number(
+        0.5, least=0, meaning="weight of values and rewards of afterstates, whose chance event is not told (model.chance)"
+    )
+    outcome_weight: float = number(0.5, least=0, meaning="weight of the outcomes of chance events (model.chance)")
     ramp_iterations: int = number(
         100, least=0, meaning="iterations over which the winner and rank weights go from start to end; 0: at once"
     )

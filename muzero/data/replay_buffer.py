@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from muzero.config_fields import require
 from muzero.data.returns import n_step_returns
 from muzero.data.sum_tree import FAN, SumTree, pick
-from muzero.data.targets import FRAMES, Targets, unroll
+from muzero.data.targets import FRAMES, Moves, Targets, unroll
 from muzero.data.trajectory import (
     DECISION,
     EPISODE,
@@ -101,6 +101,7 @@ class ReplayBuffer:
       steps: number of steps of the n-step returns, n.
       discount: discount of the returns per decision.
       frame: order of the seats in the network's numbers, "root" or "mover".
+      moves: what a search knows of the rules, for positions past the end of a game.
       stratify: share of a batch that is spread evenly over the phases that occur; 0 to 1.
       alpha: exponent of the priorities; 0 makes all positions equally likely.
       beta: exponent of the importance weights; 1 corrects all bias of the sampling. May be changed later.
@@ -119,6 +120,7 @@ class ReplayBuffer:
         steps: int,
         discount: float,
         frame: str,
+        moves: Moves,
         keep_share: float = 0.0,
         keep_at_least: int = 0,
         stratify: float = 0.0,
@@ -142,6 +144,7 @@ class ReplayBuffer:
         self.num_players, self.width = num_players, width
         self.num_actions, self.num_phases = num_actions, num_phases
         self.unroll, self.steps, self.discount, self.frame = unroll, steps, discount, frame
+        self.moves = moves
         self.keep_share, self.keep_at_least = keep_share, keep_at_least
         self.stratify, self.alpha, self.beta, self.epsilon = stratify, alpha, beta, epsilon
 
@@ -255,12 +258,13 @@ class ReplayBuffer:
         place = (rng.permutation(batch) + rng.random(batch)) / batch
         phase, mass = pick(np.broadcast_to(chance, (batch, self.num_phases)), place)
         index = self._tree.find(phase, mass / chance[phase] * totals[phase])
-        probability = chance[phase] / totals[phase] * self._tree.weights[index]
-        lowest = (chance[present] / totals[present] * least[present]).min()
-        filler = rng.integers(self.num_actions, size=(batch, self.unroll))
+        # Importance weights undo the priorities, not the even shares of the phases, which are wanted.
+        probability = self._tree.weights[index] / totals.sum()
+        lowest = least[present].min() / totals.sum()
+        luck = rng.random((batch, self.unroll + 1))
         steps, end = index[:, None] + np.arange(self.unroll + 1), rows["end"][index][:, None]
         return Batch(
-            **vars(unroll(rows, index, self.frame, filler)),
+            **vars(unroll(rows, index, self.frame, self.moves, luck)),
             obs=rows["obs"].take(np.minimum(steps, end - 1), 0),
             live=(steps < end).astype(np.float32),
             weights=((lowest / probability) ** self.beta).astype(np.float32),

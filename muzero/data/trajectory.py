@@ -88,9 +88,12 @@ class Episode:
     policy: NDArray[np.float32] = field(metadata=_decision(np.float32, "A", "policy target of the search", ZERO))
     has_policy: NDArray[np.bool_] = field(metadata=_decision(np.bool_, "", "the current network searched here", ZERO))
     values: NDArray[np.float32] = field(metadata=_decision(np.float32, "P", "search values, or NaN", UNUSED, True))
+    outcome: NDArray[np.int8] = field(metadata=_decision(np.int8, "", "chance event after the action, 0: none", ZERO))
+    scores: NDArray[np.int32] = field(metadata=_decision(np.int32, "P", "points before the action", REPEATED))
     ranks: NDArray[np.int8] = field(metadata=_episode(np.int8, "P", "1 is best, ties share the better rank", REPEATED))
     truncated: bool = field(metadata=_episode(np.bool_, "", "cut off before its end; ranks are void", REPEATED))
     last_values: NDArray[np.float32] = field(metadata=_episode(np.float32, "P", "values after truncation", UNUSED))
+    final_scores: NDArray[np.int32] = field(metadata=_episode(np.int32, "P", "points at the end", REPEATED))
 
     def __len__(self) -> int:
         return len(self.action)
@@ -250,13 +253,13 @@ class TrajectoryBuffer:
             self._arrays[name][: self.time] = kept  # numpy copies correctly where source and target overlap
         self._room = self._room if enough else 2 * self._room
 
-    def take(self, table: int, ranks: NDArray[np.int8], truncated: bool) -> Episode:
+    def take(self, table: int, ranks: NDArray[np.int8], truncated: bool, scores: NDArray[np.int32]) -> Episode:
         """Copy out the game that ended at a table; the table's next game begins here."""
         part = slice(int(self.begun[table]), self.time)
         self.begun[table] = self.time
         arrays = {name: array[part, table].copy() for name, array in self._arrays.items()}
         last = latest_values(arrays["values"]) if truncated else np.zeros(len(ranks), np.float32)
-        return Episode(**arrays, ranks=ranks, truncated=truncated, last_values=last)
+        return Episode(**arrays, ranks=ranks, truncated=truncated, last_values=last, final_scores=scores)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Copy of the games in progress, for a checkpoint; to be called between steps."""

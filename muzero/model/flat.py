@@ -19,31 +19,35 @@ if TYPE_CHECKING:
 
 
 class FlatDynamics(nn.Module):
-    """Dynamics of the paper: action embedding, MLP with two hidden layers, residual, LayerNorm, and a reward head."""
+    """Dynamics of the paper: action embedding, MLP with two hidden layers, residual, LayerNorm.
+
+    The outcome of a chance event, if the network is told any, has an embedding that is added to the action's.
+    """
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
         super().__init__()
-        L, H, self.bins = config.latent_dim, config.hidden, config.value_bins
+        L, H = config.latent_dim, config.hidden
         self.action = nn.Embedding(spec.num_actions, config.action_dim)
+        outcomes = spec.outcomes_told(config)
+        self.outcome = nn.Embedding(outcomes, config.action_dim, padding_idx=0) if outcomes > 1 else None
         self.body = nn.Sequential(
             PackedLinear(L + config.action_dim, H), nn.GELU(), PackedLinear(H, H), nn.GELU(), PackedLinear(H, L)
         )
         self.norm = nn.LayerNorm(L)
-        self.reward = mlp(L, H, spec.num_players * config.value_bins)
 
     def seat_indices(self, players: int) -> SeatIndices:
         """See `Network.seat_indices`."""
-        logits = torch.arange(players * self.bins)
-        return {"reward.2.weight": (0, logits), "reward.2.bias": (0, logits)}
+        return {}
 
-    def forward(self, latent: Tensor, action: Tensor, shift: Tensor, block: None) -> tuple[Tensor, Tensor]:
-        """latent [B, L], action [B] -> next latent in the same frame, reward logits [B, P N]
+    def forward(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor, block: None) -> Tensor:
+        """latent [B, L], action [B], outcome [B] -> next latent in the same frame
 
         `shift` and `block` are not used; `SlotDynamics` needs them.
         """
-        change = self.body(torch.cat([latent, self.action(action)], 1))
-        following = self.norm(latent + change)
-        return following, self.reward(following)
+        told = self.action(action)
+        if self.outcome is not None:
+            told = told + self.outcome(outcome)
+        return self.norm(latent + self.body(torch.cat([latent, told], 1)))  # type: ignore[no-any-return]
 
 
 class FlatTrunk(nn.Module):

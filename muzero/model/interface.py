@@ -31,12 +31,19 @@ class Prediction(NamedTuple):
       winner: [B, E, P] logits of who wins, seats counted from each ego's; None without the heads. E = P with ego
         conditioning; otherwise E = 1, and the ego is the first seat of the frame.
       rank: [B, E, P, P] logits of each seat's rank, seats counted from each ego's; None without the heads.
+      reward: [B, P, N] logits of the rewards that the step to this latent brought; without meaning at a root.
+      outcome: [B, O] logits of the outcome of the chance event in the step to this latent, of use where that outcome
+        was not told; None if the network does not tell outcomes apart.
+      points: [B, P, M] logits of the points that each seat still gets, over `points_support`; None without that head.
     """
 
     policy: Tensor
     value: Tensor
     winner: Tensor | None
     rank: Tensor | None
+    reward: Tensor
+    outcome: Tensor | None = None
+    points: Tensor | None = None
 
 
 class BaseNetwork(nn.Module, ABC):
@@ -52,6 +59,8 @@ class BaseNetwork(nn.Module, ABC):
       support: bins of values and rewards.
       decoder: module behind `reconstruction_loss`, or None; then the learner computes neither this loss nor the
         consistency loss.
+      points_support: bins of the points to come; only read where predictions have them.
+      num_outcomes: number of outcome codes of chance events that `step` tells apart, O; 1 if it is never told any.
     """
 
     spec: GameSpec
@@ -59,6 +68,7 @@ class BaseNetwork(nn.Module, ABC):
     frame: str
     latent_dim: int
     support: Support
+    points_support: Support
     decoder: nn.Module | None
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
@@ -66,7 +76,9 @@ class BaseNetwork(nn.Module, ABC):
         config.check()
         self.spec, self.config, self.num_players = spec, config, spec.num_players
         self.support = Support(config.value_min, config.value_max, config.value_bins)
+        self.points_support = Support(-max(1.0, config.points), max(1.0, config.points), config.value_bins)
         self.decoder = None
+        self.num_outcomes = 1
 
     # ---- to be implemented -------------------------------------------------------------------------------
 
@@ -82,22 +94,23 @@ class BaseNetwork(nn.Module, ABC):
         """
 
     @abstractmethod
-    def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    def step(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor) -> Tensor:
         """Take one action in each row.
 
         Args:
           latent: [B, L] latents.
           action: [B] actions to take.
           shift: [B] number of seats by which the turn moves on; 0 if the same player moves again.
+          outcome: [B] outcome of the chance event that follows the action; 0 if there is none, or if it is not told:
+            the next latent is then an afterstate, which stands for all outcomes.
 
         Returns:
-          Next latents [B, L], in the next mover's frame if the frame is "mover"; reward logits [B, P, N], seats in the
-          frame of the latents given.
+          Next latents [B, L], in the next mover's frame if the frame is "mover".
         """
 
     @abstractmethod
     def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
-        """Predict policy, values and outcomes.
+        """Predict policy, values, rewards and outcomes.
 
         Args:
           latent: [B, L] latents.
@@ -119,10 +132,10 @@ class BaseNetwork(nn.Module, ABC):
         """
         latent = self.represent(obs)
         to_play = torch.zeros(len(obs), dtype=torch.int64, device=obs.device)
-        return latent, torch.cat(self.policy_and_values(latent, to_play, backup), 1)
+        return latent, self.evaluate(latent, to_play, backup, root=True)
 
     def recurrent(
-        self, latent: Tensor, action: Tensor, shift: Tensor, to_play: Tensor, backup: str
+        self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor, to_play: Tensor, backup: str
     ) -> tuple[Tensor, Tensor]:
         """Take one action in each row and evaluate the result.
 
@@ -130,32 +143,36 @@ class BaseNetwork(nn.Module, ABC):
           latent: [B, L] latents.
           action: [B] actions to take.
           shift: [B] number of seats by which the turn moves on.
+          outcome: [B] outcomes of chance events, 0 where they are not told.
           to_play: [B] seats of the players to move after the action, counted from the root's player.
           backup: how values go up the trees, "maxn" or "ego", as for `initial`.
 
         Returns:
-          Next latents [B, L]; outputs [B, A + 2 V], policy logits, values and rewards.
+          Next latents [B, L]; outputs [B, A + 2 V], or [B, A + O + 2 V] if the network tells outcomes apart: policy
+          logits, outcome logits, values and rewards, all in the frame of the next latent.
         """
-        latent, reward_logits = self.step(latent, action, shift)
-        rewards = self.support.expectation(reward_logits)
-        if backup == "ego":
-            rewards = self.of_root_player(rewards, (to_play - shift) % self.num_players)
-        return latent, torch.cat([*self.policy_and_values(latent, to_play, backup), rewards], 1)
+        latent = self.step(latent, action, shift, outcome)
+        return latent, self.evaluate(latent, to_play, backup, root=False)
 
-    def policy_and_values(self, latent: Tensor, to_play: Tensor, backup: str) -> tuple[Tensor, Tensor]:
+    def evaluate(self, latent: Tensor, to_play: Tensor, backup: str, root: bool) -> Tensor:
         """Evaluate latents for the search.
 
         Args:
           latent: [B, L] latents.
           to_play: [B] seats of the players to move, counted from the root's player.
           backup: how values go up the trees, "maxn" or "ego", as for `initial`.
+          root: whether these are roots, for which only policy and values are wanted.
 
         Returns:
-          Policy logits [B, A]; values [B, V].
+          Outputs as `initial` and `recurrent` return them.
         """
         prediction = self.predict(latent, to_play)
-        values = self.support.expectation(prediction.value)
-        return prediction.policy.float(), self.of_root_player(values, to_play) if backup == "ego" else values
+        numbers = [prediction.value] if root else [prediction.value, prediction.reward]
+        found = [self.support.expectation(logits) for logits in numbers]
+        if backup == "ego":
+            found = [self.of_root_player(number, to_play) for number in found]
+        outcome = [prediction.outcome.float()] if prediction.outcome is not None and not root else []
+        return torch.cat([prediction.policy.float(), *outcome, *found], 1)
 
     def of_root_player(self, numbers: Tensor, to_play: Tensor) -> Tensor:
         """numbers [B, P] in the frame, to_play [B] counted from the root's player -> the root player's, [B, 1]"""

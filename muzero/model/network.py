@@ -19,7 +19,8 @@ Words (docs/map.md has the whole glossary):
   trunk: layers between the latent and the heads.
 
 Letters of the shapes: B batch, W integers of an observation, P players, A actions, L latent, S slots of all players,
-E egos, H hidden units, N bins of the categorical values, V values per output row (P, or 1 if only the root player's).
+E egos, H hidden units, N bins of the categorical values, O outcome codes of chance events, V values per output row (P,
+or 1 if only the root player's).
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ class Network(BaseNetwork):
       dynamics: module that computes the next latent and the reward.
       condition: LayerNorm and ego conditioning of the part of a latent that is no player's.
       trunk: layers between a latent and the heads.
-      policy, value, winner, rank: heads; the last two are None without `config.outcome_heads`.
+      policy, value: heads of a position.
+      reward: head of what the step to a position has paid, read from the position as its value is.
+      outcome: head of the outcome of a chance event, read from an afterstate; None if the dynamics are told none.
+      points: head of the points that each seat still gets; None without `config.points`.
+      winner, rank: heads of the result; None without `config.outcome_heads`.
       decoder: module that predicts what is visible in the slots; None for a flat latent and for games without slots.
       seats: [P] numbers of the seats, 0 to P - 1.
     """
@@ -75,7 +80,12 @@ class Network(BaseNetwork):
             return mlp(self.trunk.dim, config.hidden, outputs) if flat else nn.Linear(self.trunk.dim, outputs)
 
         P = spec.num_players
-        self.value = head(config.value_bins * (1 if config.ego else P))
+        seats = 1 if config.ego else P  # seats that the heads of numbers predict for at once
+        self.value = head(config.value_bins * seats)
+        self.reward = head(config.value_bins * seats)
+        self.num_outcomes = spec.outcomes_told(config)
+        self.outcome = head(self.num_outcomes) if self.num_outcomes > 1 else None
+        self.points = head(config.value_bins * seats) if config.points else None
         self.winner = head(P) if config.outcome_heads else None
         self.rank = head(P * P) if config.outcome_heads else None
         self.decoder = SlotDecoder(spec, config) if not flat and spec.num_slots else None
@@ -111,7 +121,8 @@ class Network(BaseNetwork):
             parts |= {f"{name}.{key}": part for key, part in getattr(self, name).seat_indices(players).items()}
         if isinstance(self.trunk, SlotTrunk):
             parts["trunk.boards.weight"] = 1, torch.arange(self.trunk.boards.in_features // P * players)
-        outputs = {"value": torch.arange(players * N)} if not self.config.ego else {}
+        numbers = ["value", "reward", *(["points"] if self.points is not None else [])]
+        outputs = dict.fromkeys(numbers, torch.arange(players * N)) if not self.config.ego else {}
         if self.config.outcome_heads:
             outputs["winner"] = torch.arange(players)
             outputs["rank"] = (torch.arange(players)[:, None] * P + torch.arange(players)).flatten()
@@ -149,8 +160,10 @@ class Network(BaseNetwork):
         if self.winner is not None and self.rank is not None:
             winner = self.winner(features)
             rank = self.rank(features).unflatten(-1, (P, P))
-        value = self.value(features).reshape(len(latent), P, -1)
-        return Prediction(self.policy(boards, own), value, winner, rank)
+        value, reward = (head(features).reshape(len(latent), P, -1) for head in (self.value, self.reward))
+        outcome = None if self.outcome is None else self.outcome(own)
+        points = None if self.points is None else self.points(features).reshape(len(latent), P, -1)
+        return Prediction(self.policy(boards, own), value, winner, rank, reward, outcome, points)
 
     def values_of_observation(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """See `BaseNetwork.values_of_observation`; leaves the policy out."""
@@ -176,31 +189,33 @@ class Network(BaseNetwork):
         assert isinstance(self.trunk, SlotTrunk)
         return self.decoder(self.trunk.split(latent)[0], obs)  # type: ignore[no-any-return]
 
-    def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    def step(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor) -> Tensor:
         """See `BaseNetwork.step`."""
-        latent, reward = self.dynamics(latent, action, shift, self.trunk.touched(latent, action))
-        return at_least_float32(latent), reward.unflatten(1, (self.num_players, -1))
+        return at_least_float32(self.dynamics(latent, action, shift, outcome, self.trunk.touched(latent, action)))
 
-    def policy_and_values(self, latent: Tensor, to_play: Tensor, backup: str) -> tuple[Tensor, Tensor]:
-        """See `BaseNetwork.policy_and_values`; computes nothing that the search does not need."""
-        P, rows = self.num_players, len(latent)
+    def evaluate(self, latent: Tensor, to_play: Tensor, backup: str, root: bool) -> Tensor:
+        """See `BaseNetwork.evaluate`; computes nothing that the search does not need."""
+        P, rows, mover = self.num_players, len(latent), self._mover_seat(to_play)
         boards, rest = self.trunk.split(latent)
-        mover = self._mover_seat(to_play)
         only_root = backup == "ego"
         if not self.config.ego:
-            features = self.trunk(boards, self.condition(rest, mover[:, None], mover, P), mover[:, None])[:, 0]
-            values = self.support.expectation(self.value(features).view(rows, P, -1))
-            values = self.of_root_player(values, to_play) if only_root else values
-            return self.policy(boards, features).float(), values
-        if only_root:
-            root = torch.zeros_like(to_play) if self.frame == "root" else -to_play % P
-            egos = torch.stack([root, mover.expand_as(root)], 1)
-            features = self.trunk(boards, self.condition(rest, egos, mover, P), egos)
+            egos = mover[:, None]
+        elif only_root:  # the root's player, whose value is wanted, and the mover, whose policy is
+            first = torch.zeros_like(to_play) if self.frame == "root" else -to_play % P
+            egos = torch.stack([first, mover.expand_as(first)], 1)
+        else:
+            egos = self.seats[None]
+        features = self.trunk(boards, self.condition(rest, egos, mover, P), egos)  # (B, E, H)
+        if self.config.ego and only_root:
             own, judged = features[:, 1], features[:, :1]
         else:
-            features = self.trunk(boards, self.condition(rest, self.seats[None], mover, P), self.seats[None])
             own, judged = self._features_of_mover(features, to_play), features
-        return self.policy(boards, own).float(), self.support.expectation(self.value(judged))
+        heads = [self.value] if root else [self.value, self.reward]
+        numbers = [self.support.expectation(head(judged).view(rows, -1, len(self.support.bins))) for head in heads]
+        if only_root and not self.config.ego:
+            numbers = [self.of_root_player(number, to_play) for number in numbers]
+        outcome = [] if root or self.outcome is None else [self.outcome(own).float()]
+        return torch.cat([self.policy(boards, own).float(), *outcome, *numbers], 1)
 
 
 NetworkFactory = Callable[[GameSpec, ModelConfig], BaseNetwork]

@@ -6,8 +6,8 @@ A slots latent is the concatenation of
   - a vector of size D for each of the C shared cards, the visible cards that belong to no player;
   - a global vector of size G.
 The last two are called the *rest*. The frame turns with the player to move. Two more letters: M is the number of hidden
-units per slot and K the largest number of slots that an action touches; `muzero.model.network` explains the words and
-the other letters of the shapes.
+units per slot, K the largest number of slots that an action touches, and X = C, or C + 1 where the dynamics are told
+the outcomes of chance events; `muzero.model.network` explains the words and the other letters of the shapes.
 """
 
 from __future__ import annotations
@@ -97,10 +97,12 @@ class SlotDynamics(nn.Module):
         C, V = len(spec.shared_cards), player_dim(spec, config)
         self.shared, self.player_dim = C, V
         touched, roles, present = touched_places(spec)
-        # Every action may use the shared cards, each of which has a role of its own.
-        roles = torch.cat([roles, spec.num_roles + torch.arange(C).expand(len(roles), C)], 1)
+        # Every action may use the shared cards and the card that a chance event shows; each has a role of its own.
+        outcomes = spec.outcomes_told(config)
+        X = C + (outcomes > 1)
+        roles = torch.cat([roles, spec.num_roles + torch.arange(X).expand(len(roles), X)], 1)
         self.register_buffer("touched", touched, persistent=False)  # (A, K)
-        self.register_buffer("roles", roles, persistent=False)  # (A, K + C)
+        self.register_buffer("roles", roles, persistent=False)  # (A, K + X)
         self.register_buffer("present", present.float().unsqueeze(-1), persistent=False)
         self.register_buffer("kinds", torch.tensor(spec.kinds), persistent=False)
         turn, seat, place = torch.arange(P)[:, None], torch.arange(P), torch.arange(self.slots)
@@ -115,19 +117,20 @@ class SlotDynamics(nn.Module):
 
         self.kind = nn.Embedding(spec.num_kinds, H)
         self.turn = nn.Embedding(P, H)
-        self.role = nn.Embedding(spec.num_roles + C, M)
-        self.role_factor = nn.Embedding(spec.num_roles + C, M)
+        self.role = nn.Embedding(spec.num_roles + X, M)
+        self.role_factor = nn.Embedding(spec.num_roles + X, M)
         nn.init.ones_(self.role_factor.weight)
-        self.moves = nn.Parameter(torch.zeros(spec.num_kinds, spec.num_roles + C, spec.num_roles + C))
-        self.stays = nn.Parameter(torch.ones(spec.num_kinds, spec.num_roles + C))
+        self.moves = nn.Parameter(torch.zeros(spec.num_kinds, spec.num_roles + X, spec.num_roles + X))
+        self.stays = nn.Parameter(torch.ones(spec.num_kinds, spec.num_roles + X))
+        self.outcome = nn.Embedding(outcomes, D, padding_idx=0) if outcomes > 1 else None
         self.slot_in = nn.Linear(D, M)
         self.pass_on = nn.Linear(C * D, M, bias=False) if C else None
         self.gather = nn.Linear(4 * M, H, bias=False)
         self.compare = nn.Linear(G + C * D, M)
         self.rest_in = nn.Linear(P * V + G + C * D, H)
         self.hidden = nn.Linear(H, H)
-        # Change of the global vector, message to the touched slots, change of the players' vectors, reward logits.
-        self.parts = [G, M, P * V, P * config.value_bins]
+        # Change of the global vector, message to the touched slots, change of the players' vectors.
+        self.parts = [G, M, P * V]
         self.consequences = nn.Linear(H, sum(self.parts))
         self.rest_norm = nn.LayerNorm(G)
         self.player_norm = nn.LayerNorm(V) if V else nn.Identity()
@@ -136,14 +139,10 @@ class SlotDynamics(nn.Module):
 
     def seat_indices(self, players: int) -> SeatIndices:
         """See `Network.seat_indices`."""
-        P, (rest, told, boards, logits) = len(self.seat_from), self.parts
-        kept = [
-            torch.arange(rest + told),
-            rest + told + torch.arange(boards // P * players),
-            rest + told + boards + torch.arange(logits // P * players),
-        ]
-        outputs = torch.cat(kept)
-        inputs = torch.cat([kept[1] - rest - told, torch.arange(boards, self.rest_in.in_features)])
+        P, (rest, told, boards) = len(self.seat_from), self.parts
+        kept = torch.arange(boards // P * players)
+        outputs = torch.cat([torch.arange(rest + told), rest + told + kept])
+        inputs = torch.cat([kept, torch.arange(boards, self.rest_in.in_features)])
         return {
             "turn.weight": (0, torch.arange(players)),
             "rest_in.weight": (1, inputs),
@@ -151,17 +150,20 @@ class SlotDynamics(nn.Module):
             "consequences.bias": (0, outputs),
         }
 
-    def forward(self, latent: Tensor, action: Tensor, shift: Tensor, block: Tensor | None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor, block: Tensor | None
+    ) -> Tensor:
         """Take one action in each row.
 
         Args:
           latent: [B, L] latents in the mover's frame.
           action: [B] actions to take.
           shift: [B] number of seats by which the turn moves on; 0 if the same player moves again.
+          outcome: [B] outcomes of chance events; 0 for none, or not told.
           block: [B, M] sum of the blocks that the action touches; see `SlotTrunk.touched`.
 
         Returns:
-          Next latent [B, L] in the frame of the next mover; reward logits [B, P N] in the frame of the mover before.
+          Next latent [B, L] in the frame of the next mover.
         """
         assert block is not None
         B, S, D, P, V = len(latent), self.slots, self.slot_dim, len(self.seat_from), self.player_dim
@@ -169,9 +171,11 @@ class SlotDynamics(nn.Module):
         touched, present = self.touched[action], self.present[action]  # (B, K), (B, K, 1)
         shared, whole = torch.split(rest, [self.shared * D, rest.shape[1] - self.shared * D], 1)
         slots = slots.view(B, S, D)
-        old = gather_rows(slots, touched)
-        old = torch.cat([old, shared.reshape(B, self.shared, D)], 1)
-        present = F.pad(present, (0, 0, 0, self.shared), value=1.0)
+        entries = [gather_rows(slots, touched), shared.reshape(B, self.shared, D)]
+        if self.outcome is not None:  # the card that chance has shown, which the action may move to another entry
+            entries.append(self.outcome(outcome).unsqueeze(1))
+        old = torch.cat(entries, 1)  # (B, K + X, D)
+        present = F.pad(present, (0, 0, 0, old.shape[1] - present.shape[1]), value=1.0)
         seen = self.slot_in(old) + self.role(self.roles)[action]
         there = seen * self.role_factor(self.roles)[action] * present
         sums = [sum_over(F.relu(there), 1), sum_over(there, 1) * self.compare(rest), sum_of_pair_products(there, 1)]
@@ -179,26 +183,32 @@ class SlotDynamics(nn.Module):
         beyond = self.rest_in(latent[:, S * D :])
         hidden = F.gelu(beyond + self.gather(summary) + self.kind(self.kinds[action]) + self.turn(shift))
         hidden = F.gelu(self.hidden(hidden))
-        rest_change, spread, players_change, reward = self.consequences(hidden).split(self.parts, 1)
+        rest_change, spread, players_change = self.consequences(hidden).split(self.parts, 1)
         spread = spread if self.pass_on is None else spread + self.pass_on(shared)
-        new = self.slot_norm(self._moved(old * present, action) + self.slot_out(F.relu(seen + spread.unsqueeze(1))))
-        new = torch.where(present > 0, new, old)
+        kept = touched.shape[1] + self.shared  # entries that belong to the latent
+        change = self.slot_out(F.relu(seen[:, :kept] + spread.unsqueeze(1)))
+        new = self.slot_norm(self._moved(old * present, action) + change)
+        new = torch.where(present[:, :kept] > 0, new, old[:, :kept])
         new, shared = torch.split(new, [touched.shape[1], self.shared], 1)
         rest = torch.cat([shared.flatten(1), self.rest_norm(whole + rest_change)], 1)
         players = gather_rows(self.player_norm((players + players_change).view(B, P, V)), self.seat_from[shift])
         slots = gather_rows(torch.cat([slots, new.to(slots.dtype)], 1), self.source[action, shift])
-        return torch.cat([slots.flatten(1), players.flatten(1), rest], 1), reward
+        return torch.cat([slots.flatten(1), players.flatten(1), rest], 1)
 
     def _moved(self, old: Tensor, action: Tensor) -> Tensor:
         """Vectors [B, K + C, D] of the touched slots and the shared cards after cards have moved between them.
 
         The share of a vector that stays, and the share that goes to another place, are learned for each kind of action
-        and each role, or pair of roles.
+        and each role, or pair of roles. The card that chance has shown, the last of X further entries, can only go.
+
+        Args:
+          old: [B, K + X, D] vectors before, 0 where an entry does not count.
+          action: [B] actions taken.
         """
         kinds, roles = self.kinds[:, None], self.roles
         stays = torch.diag_embed(self.stays[kinds, roles])
-        moves = self.moves[kinds.unsqueeze(2), roles.unsqueeze(2), roles.unsqueeze(1)]  # (A, K + C, K + C)
-        return torch.bmm((stays + moves)[action], old)
+        moves = self.moves[kinds.unsqueeze(2), roles.unsqueeze(2), roles.unsqueeze(1)]  # (A, K + X, K + X)
+        return torch.bmm((stays + moves)[:, : self.touched.shape[1] + self.shared][action], old)
 
 
 class SlotTrunk(nn.Module):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 import env
 from mcts import PhaseTable
 from muzero.config_fields import require
+
+if TYPE_CHECKING:
+    from muzero.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class GameSpec:
       action_slots: [A, K] slots that each action touches, filled up with -1.
       action_roles: [A, K] role of each of these slots, filled up with -1.
       blocks: [blocks, size] slots of each symmetric block of a player.
+      num_outcomes: number of outcome codes of the game's chance events, O; code 0 stands for none.
+      public_outcomes: [phases, A] whether all players see the outcome of the event that follows an action.
     """
 
     game: str
@@ -77,6 +83,8 @@ class GameSpec:
     action_slots: NDArray[np.int64]
     action_roles: NDArray[np.int64]
     blocks: NDArray[np.int64]
+    num_outcomes: int
+    public_outcomes: NDArray[np.bool_]
 
     @staticmethod
     @cache
@@ -133,12 +141,20 @@ class GameSpec:
                 np.array([[rule.possible for rule in row] for row in rules]),
                 np.array([[rule.next_phase for rule in row] for row in rules], np.uint8),
                 np.array([[rule.turn_passes for rule in row] for row in rules]),
+                np.array([[rule.possible for rule in row] for row in info.chance_rules]),
+                np.array([[rule.pool for rule in row] for row in info.chance_rules], np.uint8),
             ),
             kinds=kinds,
             action_slots=touched[0],
             action_roles=touched[1],
             blocks=blocks,
+            num_outcomes=info.num_outcomes,
+            public_outcomes=np.array([[rule.seen_by_all for rule in row] for row in info.chance_rules]),
         )
+
+    def outcomes_told(self, config: ModelConfig) -> int:
+        """Number of outcome codes that a network's dynamics are told: O with `model.chance=game`, otherwise 1."""
+        return self.num_outcomes if config.chance == "game" else 1
 
     @cached_property
     def width(self) -> int:

@@ -55,7 +55,8 @@ class NativeStep(Protocol):
           first: number of the node that the first `games` rows become; the next `games` rows become the next node, ...
           games: number of games searched.
           backup: how values go up the trees, "maxn" or "ego".
-          outputs: [N, A + 2 V] network outputs, which are written: policy logits, values, rewards.
+          outputs: [N, A + 2 V] or [N, A + O + 2 V] network outputs, which are written: policy logits, outcome logits if
+            the network tells outcomes apart, values, rewards.
         """
         ...
 

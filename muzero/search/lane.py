@@ -75,18 +75,19 @@ class Lane:
             num_actions=spec.num_actions,
             num_players=spec.num_players,
             phase_table=spec.phase_table,
+            outcomes=network.num_outcomes,
             mover_frame=network.frame == "mover",
         )
         self.clock = Clock()
-        A, V, rows = spec.num_actions, self.trees.num_values, max(_FEWEST_ROWS, self.trees.leaves * batch)
+        rows = max(_FEWEST_ROWS, self.trees.leaves * batch)
         shape = (self.trees.nodes, batch, network.latent_dim)
         if self.device.type == "cpu":  # numpy asks for large pages; `full` touches the memory now, not in the search
             self._latents = torch.from_numpy(np.full(shape, 0, np.float32))
         else:
             self._latents = torch.zeros(shape, device=self.device)
         pinned = self.device.type == "cuda"
-        self._requests = torch.zeros(4, rows, dtype=torch.int64, pin_memory=pinned)
-        self._outputs = torch.zeros(rows, A + 2 * V, pin_memory=pinned)
+        self._requests = torch.zeros(5, rows, dtype=torch.int64, pin_memory=pinned)
+        self._outputs = torch.zeros(rows, self.trees.num_outputs, pin_memory=pinned)
 
     @property
     def bytes(self) -> int:
@@ -198,7 +199,7 @@ class Lane:
         return Plan(actions, policy, values)
 
     def _evaluate(self, first: int, games: int, requests: Requests) -> NDArray[np.float32]:
-        """Network outputs [L * games, A + 2 V] of the requests; hidden states go to the nodes from `first` on."""
+        """Network outputs [L * games, ...] of the requests, as `BaseNetwork.recurrent` gives them; hidden states go to the nodes from `first` on."""
         leaves = self.trees.leaves
         count = leaves * games
         answers = self._outputs[:count]
@@ -230,9 +231,9 @@ class Lane:
 
 
 def _recurrent(network: BaseNetwork, latents: Tensor, requests: Tensor, backup: str) -> tuple[Tensor, Tensor]:
-    """latents [nodes B, L], requests [4, N], the rows of a `Requests` -> next latents [N, L], outputs [N, A + 2 V]."""
-    parent, action, shift, to_play = requests
-    return network.recurrent(latents[parent], action, shift, to_play, backup)
+    """latents [nodes B, L], requests [5, N], the rows of a `Requests` -> next latents [N, L], outputs [N, ...]."""
+    parent, action, shift, outcome, to_play = requests
+    return network.recurrent(latents[parent], action, shift, outcome, to_play, backup)
 
 
 @cache

@@ -211,8 +211,10 @@ class SelfPlay:
             actions = np.where(owner == bot, moves, actions)
         # The environment's step overwrites its arrays: observations are stored before it, rewards after it.
         trajectory.write(obs=tables.obs, legal=tables.legal_bits, to_play=tables.to_play, phase=tables.phase)
+        trajectory.write(scores=tables.scores)
         tables.step(actions)
         trajectory.write(action=actions, rewards=tables.rewards, policy=policy, has_policy=owner == SELF, values=values)
+        trajectory.write(outcome=tables.outcome)
         trajectory.advance()
         result.decisions += len(own)
         result.table_steps += B
@@ -233,7 +235,8 @@ class SelfPlay:
         tables = self.tables
         for row in over:
             ranks, kind = tables.ranks[row].copy(), int(self.kind[row])
-            episode = self.trajectory.take(int(row), ranks=ranks, truncated=bool(tables.truncated[row]))
+            truncated, scores = bool(tables.truncated[row]), tables.scores[row].copy()
+            episode = self.trajectory.take(int(row), ranks=ranks, truncated=truncated, scores=scores)
             best = ranks == 1
             result.episodes.append(episode)
             result.opponents.append(kind)

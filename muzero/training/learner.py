@@ -78,6 +78,9 @@ class Learner:
             "reward": c.reward_weight,
             "winner": c.winner_weight[0] + ramp * (c.winner_weight[1] - c.winner_weight[0]),
             "rank": c.rank_weight[0] + ramp * (c.rank_weight[1] - c.rank_weight[0]),
+            "points": c.points_weight,
+            "afterstate": c.afterstate_weight,
+            "outcome": c.outcome_weight,
             "reconstruction": c.reconstruction_weight,
             "consistency": c.consistency_weight,
         }

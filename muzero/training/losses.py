@@ -15,7 +15,8 @@ from torch.nn import functional as F
 
 from muzero.model.interface import BaseNetwork
 
-LOSSES = ("policy", "value", "reward", "winner", "rank", "reconstruction", "consistency")
+LOSSES = ("policy", "value", "reward", "winner", "rank", "points", "afterstate", "outcome")
+LOSSES += ("reconstruction", "consistency")
 _COMPILED_KINDS = 64  # most compiled versions of the losses: per network, batch size, device and thread count
 _RECONSTRUCTED = 4  # one window of so many is reconstructed: enough to learn from, and the most expensive loss
 _UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
@@ -58,7 +59,7 @@ def window_losses(
       at the first position; with them, the largest distance from the one-step value over all positions.
     """
     B, K = batch["actions"].shape
-    unrolled, rewards = _unroll(network, batch)
+    unrolled, afterstates = _unroll(network, batch)
     predicted = network.predict(unrolled.flatten(0, 1), batch["to_play"].flatten())
     share = torch.full((K + 1,), 1.0 / K, device=unrolled.device)
     share[0] = 1.0
@@ -85,21 +86,29 @@ def window_losses(
         one_step = one_step_values(network, batch, values_next.view(B, K, -1), discount)
         known = one_step_mask(network, batch)
         target = torch.lerp(target, one_step, one_step_share * known.unsqueeze(2))
-    returns = network.support.two_hot(target).flatten(0, 1)
+    returns = network.support.two_hot(target)  # distributions (B, K+1, P, N)
     paid = network.support.two_hot(batch["reward"])  # distributions (B, K, P, N)
     totals = dict.fromkeys(LOSSES, torch.zeros(B, device=unrolled.device))
     policy = cross_entropy(predicted.policy, batch["policy"].flatten(0, 1))
     totals["policy"] = over_windows(policy, batch["policy_mask"])
-    values = cross_entropy(predicted.value, returns) * value_shares(network, batch["to_play"].flatten())
+    shares = value_shares(network, batch["to_play"].flatten())
+    values = cross_entropy(predicted.value, returns.flatten(0, 1)) * shares
     totals["value"] = over_windows(values.sum(1), batch["value_mask"])
-    reward = cross_entropy(rewards, paid).mean(2)
+    reward = cross_entropy(predicted.reward.unflatten(0, (B, K + 1))[:, 1:], paid).mean(2)
     totals["reward"] = (reward * batch["reward_mask"]).sum(1) / K
+    if afterstates is not None:
+        losses = _afterstate_losses(network, batch, afterstates, returns, paid)
+        totals["afterstate"], totals["outcome"] = losses
     if predicted.winner is not None and predicted.rank is not None:
         egos = predicted.winner.shape[1]
         winner = cross_entropy(predicted.winner, per_ego(batch["winner"].flatten(0, 1), egos)).mean(1)
         rank = cross_entropy(predicted.rank, per_ego(batch["rank"].flatten(0, 1), egos)).mean((1, 2))
         totals["winner"] = over_windows(winner, batch["outcome_mask"])
         totals["rank"] = over_windows(rank, batch["outcome_mask"])
+    if predicted.points is not None:
+        points = network.points_support.two_hot(batch["points"]).flatten(0, 1)
+        losses = (cross_entropy(predicted.points, points) * shares).sum(1)
+        totals["points"] = over_windows(losses, batch["outcome_mask"] * batch["live"])
     if reconstructs:
         few = -(-B // _RECONSTRUCTED)
         cards = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
@@ -117,16 +126,48 @@ def window_losses(
     return torch.stack([totals[name] for name in LOSSES]), td_error
 
 
-def _unroll(network: BaseNetwork, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Latents [B, K+1, L] from the first observations on, and reward logits [B, K, P, N] of the steps between."""
+def _unroll(network: BaseNetwork, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+    """Latents [B, K+1, L] from the first observations on; and an afterstate [B, L] of each window, if there are any.
+
+    The dynamics are told the outcomes of chance events. The afterstate is the position after one of the steps without
+    being told: the search asks for it before it knows what chance brings.
+    """
+    actions, shifts, outcomes = batch["actions"], batch["shifts"], batch["outcomes"]
     latent = network.represent(batch["obs"][:, 0])
-    latents, rewards = [latent], []
-    for k in range(batch["actions"].shape[1]):
+    latents, before = [latent], []
+    for k in range(actions.shape[1]):
         latent = latent * _UNROLL_GRADIENT + latent.detach() * (1 - _UNROLL_GRADIENT)
-        latent, reward = network.step(latent, batch["actions"][:, k], batch["shifts"][:, k])
+        before.append(latent)
+        latent = network.step(latent, actions[:, k], shifts[:, k], outcomes[:, k])
         latents.append(latent)
-        rewards.append(reward)
-    return torch.stack(latents, 1), torch.stack(rewards, 1)
+    if network.num_outcomes == 1:
+        return torch.stack(latents, 1), None
+    row, at = torch.arange(len(actions), device=actions.device), batch["after"]
+    stepped_from = torch.stack(before, 1)[row, at]
+    after = network.step(stepped_from, actions[row, at], shifts[row, at], torch.zeros_like(at))
+    return torch.stack(latents, 1), after
+
+
+def _afterstate_losses(
+    network: BaseNetwork, batch: dict[str, Tensor], afterstates: Tensor, returns: Tensor, paid: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Losses [B] of values and rewards, and of outcomes, at the windows' afterstates.
+
+    Args:
+      afterstates: [B, L] positions after step `batch["after"]`, outcome not told.
+      returns: [B, K+1, P, N] distributions of the value targets.
+      paid: [B, K, P, N] distributions of the rewards.
+    """
+    row, at = torch.arange(len(afterstates), device=afterstates.device), batch["after"]
+    to_play = batch["to_play"][row, at + 1]
+    predicted = network.predict(afterstates, to_play)
+    assert predicted.outcome is not None
+    mask = batch["after_mask"]
+    values = cross_entropy(predicted.value, returns[row, at + 1]) * value_shares(network, to_play)
+    rewards = cross_entropy(predicted.reward, paid[row, at]).mean(1)
+    outcomes = F.cross_entropy(predicted.outcome.float(), batch["outcomes"][row, at], reduction="none")
+    known = batch["value_mask"][row, at + 1] * batch["reward_mask"][row, at]
+    return (values.sum(1) + rewards) * mask * known, outcomes * mask
 
 
 def value_shares(network: BaseNetwork, to_play: Tensor) -> Tensor:
@@ -149,10 +190,17 @@ def one_step_values(network: BaseNetwork, batch: dict[str, Tensor], values_next:
     Args:
       values_next: [B, K, P] values of the positions after the first, seats counted from their movers.
     """
-    P = network.num_players
-    turns = batch["to_play"][:, 1:] if network.frame == "root" else batch["shifts"]
-    seats = (torch.arange(P, device=values_next.device) - turns.unsqueeze(2)) % P
-    return F.pad(batch["reward"] + discount * values_next.gather(2, seats), (0, 0, 0, 1))
+    if network.frame == "root":  # rewards are in the frame of the root already
+        values_next = _from_mover(values_next, batch["to_play"][:, 1:])
+        return F.pad(batch["reward"] + discount * values_next, (0, 0, 0, 1))
+    return F.pad(_from_mover(batch["reward"] + discount * values_next, batch["shifts"]), (0, 0, 0, 1))
+
+
+def _from_mover(numbers: Tensor, turns: Tensor) -> Tensor:
+    """Numbers [B, K, P] by seat from a mover on -> by seat from another player on, whose turn was `turns` [B, K] ago."""
+    P = numbers.shape[2]
+    seats = (torch.arange(P, device=numbers.device) - turns.unsqueeze(2)) % P
+    return numbers.gather(2, seats)
 
 
 def one_step_mask(network: BaseNetwork, batch: dict[str, Tensor]) -> Tensor:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from muzero.config import Config, SearchConfig, scheduled
 from muzero.data.replay_buffer import ReplayBuffer
+from muzero.data.targets import Moves
 from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
@@ -180,6 +181,7 @@ def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuff
             steps=c.learner.td_steps,
             discount=c.search.discount,
             frame=frame,
+            moves=Moves(spec.phase_table, spec.public_outcomes),
             keep_share=c.replay.keep_share,
             keep_at_least=c.replay.keep_at_least,
             stratify=c.replay.stratify,

@@ -58,6 +58,7 @@ Parts random_parts(Junk& junk) {
   s["touched_blocks"] = junk.between(1, 3);
   s["kinds"] = kAlign;
   s["roles"] = junk.between(1, 5);
+  s["outcomes"] = junk.below(2) ? junk.between(2, 20) : 1;
   s["scored"] = junk.between(0, s["slots"]);
   s["egos"] = junk.below(2) ? s["players"] : 1;
   s["turns"] = junk.below(2);
@@ -82,7 +83,7 @@ Parts random_parts(Junk& junk) {
     fill(name, from.back() * (std::string(name) == "policy.together" ? 2 : 1), 0, places);
   }
 
-  const int D = s["slot_dim"], M = s["slot_hidden"], H = s["hidden"], C = s["shared"], N = s["bins"], E = K + C;
+  const int D = s["slot_dim"], M = s["slot_hidden"], H = s["hidden"], C = s["shared"], N = s["bins"], O = s["outcomes"], E = K + C + (O > 1);
   const int V = P * s["player_dim"], R = C * D + s["global_dim"];
   const auto weigh = [&](const std::string& name, int inputs, int outputs, bool bias) {
     const float scale = 1 / std::sqrt(static_cast<float>(inputs));
@@ -97,12 +98,13 @@ Parts random_parts(Junk& junk) {
   weigh("dynamics.pass_on", C * D, M, false);
   weigh("dynamics.rest_in_and_gather", V + R + 4 * M, H, true);
   weigh("dynamics.hidden", H, H, true);
-  weigh("dynamics.consequences", H, s["global_dim"] + M + V + P * N, true);
+  weigh("dynamics.consequences", H, s["global_dim"] + M + V, true);
   weigh("dynamics.slot_out", M, D, true);
   weigh("trunk.boards", P * ((s["pairs"] ? 2 : 1) * M + s["player_dim"]), H, true);
   weigh("trunk.rest", R, H, false);
   weigh("trunk.mix", H, H, true);
-  weigh("value", H, N * (s["egos"] > 1 ? 1 : P), true);
+  for (const char* head : {"value", "reward"}) weigh(head, H, N * (s["egos"] > 1 ? 1 : P), true);
+  weigh("outcome", H, O, true);
   weigh("policy.kind_and_context", H, kAlign + 2 * M, true);
   weigh("policy.slot", D, M, true);
   weigh("policy.block", M, M, false);
@@ -121,6 +123,7 @@ Parts random_parts(Junk& junk) {
                                               {"dynamics.moved", A * E * E},
                                               {"dynamics.kind", kAlign * H},
                                               {"dynamics.turn", P * H},
+                                              {"dynamics.outcome", O > 1 ? O * D : 0},
                                               {"condition.ego", s["egos"] * R},
                                               {"trunk.pair_scale", s["pairs"] ? M : 0},
                                               {"policy.of_pairs", s["pair_dim"]},
@@ -134,14 +137,14 @@ Parts random_parts(Junk& junk) {
 
 struct RequestRows {
   std::vector<float> latents;
-  std::vector<int64_t> parent, action, shift, to_play;
+  std::vector<int64_t> parent, action, shift, outcome, to_play;
 };
 
 // Latents of the new nodes and outputs, for the requests `from` to `end`.
 std::vector<float> run_step(const SlotNetwork& network, RequestRows q, int from, int end, int batch, int nodes,
                             bool only_root) {
   const Network& n = network.network();
-  const int width = n.actions + 2 * (only_root ? 1 : n.players), count = end - from;
+  const int width = n.actions + n.outcome_logits() + 2 * (only_root ? 1 : n.players), count = end - from;
   std::vector<float> outputs(static_cast<size_t>(count * width));
   Job job{};
   job.latents = q.latents.data();
@@ -149,6 +152,7 @@ std::vector<float> run_step(const SlotNetwork& network, RequestRows q, int from,
   job.parent = q.parent.data() + from;
   job.action = q.action.data() + from;
   job.shift = q.shift.data() + from;
+  job.outcome = q.outcome.data() + from;
   job.to_play = q.to_play.data() + from;
   job.count = count;
   job.first = 2;
@@ -178,6 +182,7 @@ void compare_kernels(const Parts& parts, Junk& junk) {
     q.parent.push_back(junk.below(2 * batch));
     q.action.push_back(junk.below(n.actions));
     q.shift.push_back(junk.below(n.players));
+    q.outcome.push_back(junk.below(n.outcomes));
     q.to_play.push_back(junk.below(n.players));
   }
   const std::vector<float> expected = run_step(plain, q, 0, count, batch, nodes, only_root);

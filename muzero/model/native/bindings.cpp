@@ -54,7 +54,7 @@ NB_MODULE(_native, m) {
       .def(
           "advance",
           [](const SlotNetwork& s, const Array& latents, const Input& parent, const Input& action, const Input& shift,
-             const Input& to_play, int64_t first, int64_t games, bool only_root, const Array& outputs) {
+             const Input& outcome, const Input& to_play, int64_t first, int64_t games, bool only_root, const Array& outputs) {
             const Network& n = s.network();
             const auto nodes = static_cast<int64_t>(latents.ndim() ? latents.shape(0) : 0);
             const auto batch = static_cast<int64_t>(latents.ndim() > 1 ? latents.shape(1) : 0);
@@ -66,11 +66,12 @@ NB_MODULE(_native, m) {
             job.parent = data_of<int64_t>(parent, "parent", {count});
             job.action = data_of<int64_t>(action, "action", {count});
             job.shift = data_of<int64_t>(shift, "shift", {count});
+            job.outcome = data_of<int64_t>(outcome, "outcome", {count});
             job.to_play = data_of<int64_t>(to_play, "to_play", {count});
             job.count = count;
             job.first = first;
             job.games = games;
-            job.outputs = data_of<float>(outputs, "outputs", {count, n.actions + 2 * values});
+            job.outputs = data_of<float>(outputs, "outputs", {count, n.actions + n.outcome_logits() + 2 * values});
             job.only_root = only_root;
             if (games < 1 || games > batch || first < 1 || first + (count - 1) / games >= nodes) {
               throw std::invalid_argument("first, games: expected room for " + std::to_string(count) + " rows of " +
@@ -80,7 +81,7 @@ NB_MODULE(_native, m) {
             nb::gil_scoped_release release;
             s.run(job);
           },
-          "latents"_a, "parent"_a, "action"_a, "shift"_a, "to_play"_a, "first"_a, "games"_a, "only_root"_a,
+          "latents"_a, "parent"_a, "action"_a, "shift"_a, "outcome"_a, "to_play"_a, "first"_a, "games"_a, "only_root"_a,
           "outputs"_a);
 }
 

@@ -1,4 +1,4 @@
-// The dynamics: from parents and actions to the next latents and rewards. Included by one source file per kind of CPU;
+// The dynamics: from parents, actions and outcomes of chance events to the next latents. Included by one source file per kind of CPU;
 // see slot_vectors.h.
 #pragma once
 
@@ -15,11 +15,12 @@ class DynamicsTile {
     read_latents();
     touched_blocks();
     consequences();
-    write_latents_and_rewards();
+    write_latents();
   }
 
  private:
-  // Copies the parts of the parents that the dynamics read: the touched slots, the shared cards, and the rest.
+  // Copies the parts of the parents that the dynamics read: the touched slots, the shared cards, and the rest; and the
+  // card that chance has shown.
   void read_latents() {
     const int D = n_.slot_dim, E = n_.entries(), K = n_.touches, tail = n_.players * n_.player_dim + n_.rest_dim();
     for (int r = 0; r < t_.rows; ++r) {
@@ -29,6 +30,7 @@ class DynamicsTile {
       float* old = w_.old + r * E * D;
       for (int k = 0; k < K; ++k) copy(old + k * D, x + n_.dynamics.touched[t_.action(r) * K + k] * D, D);
       copy(old + K * D, rest, n_.shared * D);
+      if (n_.told()) copy(old + (E - 1) * D, n_.dynamics.outcome + t_.outcome(r) * D, D);
       to_act(w_.old_act + r * E * D, old, E * D);
       to_act(w_.shared_act + r * n_.shared * D, rest, n_.shared * D);
     }
@@ -118,8 +120,8 @@ class DynamicsTile {
     product(n_.dynamics.slot_out, w_.slot_out_act, M, t_.rows * E, w_.slot_change, D);
   }
 
-  // The rest of SlotDynamics.forward: next latents, in the frame of the next player to move, and rewards.
-  void write_latents_and_rewards() {
+  // The rest of SlotDynamics.forward: next latents, in the frame of the next player to move.
+  void write_latents() {
     const int D = n_.slot_dim, V = n_.player_dim, E = n_.entries(), K = n_.touches, S = n_.slots, P = n_.players;
     const int width = n_.dynamics.consequences.outputs, G = n_.global_dim, M = n_.slot_hidden;
     for (int r = 0; r < t_.rows; ++r) {
@@ -129,7 +131,7 @@ class DynamicsTile {
       const float* old = w_.old + r * E * D;
       const float* moved = n_.dynamics.moved + a * E * E;
       float* y = t_.child(r);
-      for (int e = 0; e < E; ++e) {
+      for (int e = 0; e < K + n_.shared; ++e) {
         float* to = w_.new_slots + e * D;
         if (e < K && !n_.dynamics.present[a * K + e]) {
           copy(to, old + e * D, D);
@@ -161,14 +163,6 @@ class DynamicsTile {
       y += n_.shared * D;
       for (int i = 0; i < G; i += kWidth) store(y + i, load(x + i) + load(change + i));
       layer_norm(n_.dynamics.rest_norm, y, G, y);
-
-      const float* rewards = change + G + M + P * V;
-      float* out = t_.output(r) + n_.actions + t_.num_values();
-      if (t_.job.only_root) {
-        out[0] = expectation(n_, rewards + (P - t_.to_play(r) + s) % P * n_.bins);
-      } else {
-        for (int p = 0; p < P; ++p) out[p] = expectation(n_, rewards + p * n_.bins);
-      }
     }
   }
 

@@ -1,4 +1,4 @@
-// Trunk and heads: from the next latents to values and policy logits. Included by one source file per kind of CPU; see
+// Trunk and heads: from the next latents to policy logits, outcome logits, values and rewards. Included by one source file per kind of CPU; see
 // slot_vectors.h.
 #pragma once
 
@@ -14,7 +14,9 @@ class HeadsTile {
   void run() {
     pool_boards();
     features();
-    values();
+    numbers(n_.value, 0);
+    numbers(n_.reward, t_.num_values());
+    if (n_.told()) outcomes();
     policy();
   }
 
@@ -112,22 +114,31 @@ class HeadsTile {
     }
   }
 
-  // Expected values of the value head.
-  void values() {
-    const int width = n_.value.outputs, P = n_.players;
-    const int valued = n_.egos > 1 && t_.job.only_root ? 1 : egos();
-    product(n_.value, w_.features_act, n_.hidden, valued * t_.rows, w_.values, width);
+  // Expected numbers of the value head or the reward head, which the two write one behind the other.
+  void numbers(const Linear& head, int offset) {
+    const int width = head.outputs, P = n_.players;
+    const int judged = n_.egos > 1 && t_.job.only_root ? 1 : egos();
+    product(head, w_.features_act, n_.hidden, judged * t_.rows, w_.numbers, width);
     for (int r = 0; r < t_.rows; ++r) {
-      float* out = t_.output(r) + n_.actions;
-      const auto value = [&](int p) {
+      float* out = t_.output(r) + n_.actions + n_.outcome_logits() + offset;
+      const auto number = [&](int p) {
         const int at = n_.egos > 1 ? (p * t_.rows + r) * width : r * width + p * n_.bins;
-        return expectation(n_, w_.values + at);
+        return expectation(n_, w_.numbers + at);
       };
       if (t_.job.only_root) {
-        out[0] = value(n_.egos > 1 ? 0 : (P - t_.to_play(r)) % P);
+        out[0] = number(n_.egos > 1 ? 0 : (P - t_.to_play(r)) % P);
       } else {
-        for (int p = 0; p < P; ++p) out[p] = value(p);
+        for (int p = 0; p < P; ++p) out[p] = number(p);
       }
+    }
+  }
+
+  // Logits of the outcomes of chance events, from the features of the player to move.
+  void outcomes() {
+    const int width = n_.outcome.outputs, H = n_.hidden;
+    product(n_.outcome, w_.features_act + own() * t_.rows * H, H, t_.rows, w_.outcomes, width);
+    for (int r = 0; r < t_.rows; ++r) {
+      for (int o = 0; o < n_.outcomes; ++o) t_.output(r)[n_.actions + o] = w_.outcomes[r * width + o];
     }
   }
 

@@ -80,6 +80,7 @@ class SlotNetwork {
     n.block_size = size("block_size", 1);
     n.kinds = size("kinds", kAlign, kAlign);
     n.roles = size("roles", 1);
+    n.outcomes = size("outcomes", 1);
     n.scored = size("scored", 0);
     n.egos = size("egos", 1);
     n.turns = size("turns", 0) != 0;
@@ -118,7 +119,7 @@ class SlotNetwork {
     if (C) dynamics.pass_on = linear(floats, "dynamics.pass_on", C * D, M);
     dynamics.rest_in_and_gather = linear(floats, "dynamics.rest_in_and_gather", V + R + 4 * M, H);
     dynamics.hidden = linear(floats, "dynamics.hidden", H, H);
-    dynamics.consequences = linear(floats, "dynamics.consequences", H, n.global_dim + M + V + n.players * n.bins);
+    dynamics.consequences = linear(floats, "dynamics.consequences", H, n.global_dim + M + V);
     dynamics.slot_out = linear(floats, "dynamics.slot_out", M, D);
     dynamics.slot_norm = layer_norm(floats, "dynamics.slot_norm", D);
     if (n.player_dim) dynamics.player_norm = layer_norm(floats, "dynamics.player_norm", n.player_dim);
@@ -128,6 +129,7 @@ class SlotNetwork {
     dynamics.moved = keep(floats, "dynamics.moved", A * E * E);
     dynamics.kind = keep(floats, "dynamics.kind", n.kinds * H);
     dynamics.turn = keep(floats, "dynamics.turn", n.players * H);
+    dynamics.outcome = keep(floats, "dynamics.outcome", n.told() ? n.outcomes * D : 0);
 
     Trunk& trunk = n.trunk;
     trunk.slot = linear(floats, "trunk.slot", D, M);
@@ -146,6 +148,8 @@ class SlotNetwork {
     policy.of_pairs = keep(floats, "policy.of_pairs", n.pair_dim);
 
     n.value = linear(floats, "value", H, heads * n.bins);
+    n.reward = linear(floats, "reward", H, heads * n.bins);
+    if (n.told()) n.outcome = linear(floats, "outcome", H, n.outcomes);
     n.condition = layer_norm(floats, "condition.norm", R);
     n.ego = keep(floats, "condition.ego", n.egos * R);
     n.support = keep(floats, "support", n.bins);
@@ -161,11 +165,13 @@ class SlotNetwork {
     for (int64_t r = 0; r < job.count; ++r) {
       const bool known = job.parent[r] >= 0 && job.parent[r] < job.first * job.batch && job.action[r] >= 0 &&
                          job.action[r] < net_.actions && job.shift[r] >= 0 && job.shift[r] < net_.players &&
-                         job.to_play[r] >= 0 && job.to_play[r] < net_.players;
+                         job.outcome[r] >= 0 && job.outcome[r] < net_.outcomes && job.to_play[r] >= 0 &&
+                         job.to_play[r] < net_.players;
       if (!known) {
-        throw std::out_of_range("row " + std::to_string(r) + ": no such parent, action, shift or player: " +
+        throw std::out_of_range("row " + std::to_string(r) + ": no such parent, action, shift, outcome or player: " +
                                 std::to_string(job.parent[r]) + ", " + std::to_string(job.action[r]) + ", " +
-                                std::to_string(job.shift[r]) + ", " + std::to_string(job.to_play[r]));
+                                std::to_string(job.shift[r]) + ", " + std::to_string(job.outcome[r]) + ", " +
+                                std::to_string(job.to_play[r]));
       }
     }
     thread_local std::unique_ptr<char[]> memory;

@@ -30,9 +30,10 @@ struct Dynamics {
   Linear slot_in, compare, pass_on, hidden, consequences, slot_out;
   Linear rest_in_and_gather;  // one product for two layers whose outputs are added
   LayerNorm slot_norm, player_norm, rest_norm;
-  const float* role;         // [A, K + C, M] embedding of each entry's role
-  const float* role_factor;  // [A, K + C, M] factors of each entry's role, 0 where the entry does not count
-  const float* moved;        // [A, K + C, K + C] weights of old entries in new ones, 0 where the old one does not count
+  const float* role;         // [A, E, M] embedding of each entry's role
+  const float* role_factor;  // [A, E, M] factors of each entry's role, 0 where the entry does not count
+  const float* moved;        // [A, E, E] weights of old entries in new ones, 0 where the old one does not count
+  const float* outcome;      // [O, D] cards that chance events show, 0 for code 0
   const float* kind;         // [kinds, H] embeddings of the kinds of actions
   const float* turn;         // [P, H] embeddings of the turn
   const int32_t* touched;    // [A, K] places that an action touches
@@ -60,7 +61,8 @@ struct Policy {
 };
 
 // Sizes are named as in slots.py: P players, S slots, D slot, V player, C shared cards, G global part, M hidden units
-// of a slot, H hidden units, A actions, K slots touched by an action.
+// of a slot, H hidden units, A actions, K slots touched by an action, O outcome codes of chance events, E entries that the
+// dynamics update together: the touched slots, the shared cards and, if O > 1, the card that a chance event shows.
 struct Network {
   int players, slots, slot_dim, player_dim, shared, global_dim, slot_hidden, hidden, actions;
   int bins;            // bins of the support, padded to kAlign with bins of probability 0
@@ -70,6 +72,7 @@ struct Network {
   int block_size;      // slots of a block
   int kinds;           // kinds of actions, padded to kAlign
   int roles;
+  int outcomes;  // O; 1 if the dynamics are told no outcomes
   int scored;    // number of places that some action touches
   int egos;      // number of egos: P with ego conditioning, otherwise 1
   bool turns;    // whether an ego is shown its own board first
@@ -79,13 +82,15 @@ struct Network {
   Dynamics dynamics;
   Trunk trunk;
   Policy policy;
-  Linear value;
+  Linear value, reward, outcome;  // heads; `outcome` only if O > 1
   LayerNorm condition;
   const float* ego;      // [egos, C D + G] sum of the embeddings that the conditioning adds for each ego
   const float* support;  // [bins] values of the support, padded with zeros
 
   BELIEF_INLINE int rest_dim() const { return shared * slot_dim + global_dim; }
-  BELIEF_INLINE int entries() const { return touches + shared; }
+  BELIEF_INLINE bool told() const { return outcomes > 1; }
+  BELIEF_INLINE int entries() const { return touches + shared + (told() ? 1 : 0); }
+  BELIEF_INLINE int outcome_logits() const { return told() ? outcomes : 0; }
   BELIEF_INLINE int latent_dim() const { return slots * slot_dim + players * player_dim + rest_dim(); }
   BELIEF_INLINE int pooled() const { return slot_hidden * (pairs ? 2 : 1) + player_dim; }
 };
@@ -94,10 +99,10 @@ struct Network {
 struct Job {
   float* latents;  // [nodes, batch, L] latents of all nodes
   int64_t batch;
-  const int64_t *parent, *action, *shift, *to_play;  // [count] requests of the search
+  const int64_t *parent, *action, *shift, *outcome, *to_play;  // [count] requests of the search
   int64_t count;
   int64_t first, games;  // row r becomes node first + r / games of game r % games
-  float* outputs;        // [count, A + 2 values] logits, values, rewards
+  float* outputs;        // [count, A + O + 2 values] logits, outcome logits (none if O = 1), values, rewards
   bool only_root;        // whether only the root player's value is wanted; otherwise one value per player
 };
 

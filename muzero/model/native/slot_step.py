@@ -108,9 +108,10 @@ class SlotStep:
           first: number of the node that the first `games` rows become; the next `games` rows become the next node, ...
           games: number of games searched.
           backup: how values go up the trees, "maxn" or "ego".
-          outputs: [N, A + 2 V] network outputs, which are written: policy logits, values, rewards.
+          outputs: [N, A + 2 V] or [N, A + O + 2 V] network outputs, which are written: policy logits, outcome logits if
+            the network tells outcomes apart, values, rewards.
         """
-        columns = requests.parent, requests.action, requests.shift, requests.to_play
+        columns = requests.parent, requests.action, requests.shift, requests.outcome, requests.to_play
         self._native.advance(latents, *columns, first, games, backup == "ego", outputs)
 
     def _sizes(self) -> dict[str, int]:
@@ -133,6 +134,7 @@ class SlotStep:
             "block_size": trunk.shape[2],
             "kinds": _padded(spec.num_kinds),
             "roles": spec.num_roles,
+            "outcomes": self.network.num_outcomes,
             "scored": policy.scored,
             "egos": spec.num_players if config.ego else 1,
             "turns": int(trunk.turns),
@@ -180,7 +182,7 @@ class SlotStep:
             return filled.flatten(0, 1)
 
         # Layers that are handed over unchanged, under the names of the torch modules.
-        names = {"dynamics": ["slot_in", "compare", "hidden", "slot_out"], "trunk": ["slot", "block", "mix"]}
+        names = {"dynamics": ["slot_in", "compare", "hidden", "consequences", "slot_out"], "trunk": ["slot", "block", "mix"]}
         names["policy"] = ["slot", "block", "score", *(["in_role"] if policy.compares else [])]
         if dynamics.pass_on is not None:
             names["dynamics"].append("pass_on")
@@ -194,19 +196,16 @@ class SlotStep:
                 linear(f"dynamics.{norm}", module.weight, module.bias)
         linear("condition.norm", network.condition.norm.weight, network.condition.norm.bias)
 
-        rest_in, gather, out = dynamics.rest_in, dynamics.gather, dynamics.consequences
+        rest_in, gather = dynamics.rest_in, dynamics.gather
         linear("dynamics.rest_in_and_gather", torch.cat([rest_in.weight, gather.weight], 1), rest_in.bias)
-        before = sum(dynamics.parts[:3])
-        linear(
-            "dynamics.consequences",
-            torch.cat([out.weight[:before], with_bins(out.weight[before:], 0.0)]),
-            torch.cat([out.bias[:before], with_bins(out.bias[before:], _NEVER)]),
-        )
         linear("trunk.boards", trunk.boards.weight, trunk.rest.bias)  # the outputs of the two layers are added
         linear("trunk.rest", trunk.rest.weight, None)
-        value = network.value
-        assert isinstance(value, nn.Linear)
-        linear("value", with_bins(value.weight, 0.0), with_bins(value.bias, _NEVER))
+        for name in ("value", "reward"):
+            head = getattr(network, name)
+            assert isinstance(head, nn.Linear)
+            linear(name, with_bins(head.weight, 0.0), with_bins(head.bias, _NEVER))
+        if isinstance(network.outcome, nn.Linear):
+            linear("outcome", network.outcome.weight, network.outcome.bias)
         spare = _padded(spec.num_kinds) - spec.num_kinds
         linear(
             "policy.kind_and_context",
@@ -215,7 +214,8 @@ class SlotStep:
         )
 
         roles, kinds = dynamics.roles, dynamics.kinds[:, None]
-        counts = F.pad(dynamics.present, (0, 0, 0, dynamics.shared), value=1.0)  # (A, K + C, 1)
+        others = roles.shape[1] - dynamics.present.shape[1]  # entries that every action uses
+        counts = F.pad(dynamics.present, (0, 0, 0, others), value=1.0)  # (A, E, 1)
         stays = torch.diag_embed(dynamics.stays[kinds, roles])
         moves = dynamics.moves[kinds.unsqueeze(2), roles.unsqueeze(2), roles.unsqueeze(1)]
         weights |= {
@@ -224,6 +224,7 @@ class SlotStep:
             "dynamics.moved": (stays + moves) * counts.transpose(1, 2),
             "dynamics.kind": F.pad(dynamics.kind.weight, (0, 0, 0, spare)),
             "dynamics.turn": dynamics.turn.weight,
+            "dynamics.outcome": dynamics.outcome.weight if dynamics.outcome is not None else torch.zeros(0),
             "trunk.pair_scale": trunk.pair_scale if trunk.pairs else torch.zeros(0),
             "policy.of_pairs": policy.of_pairs.weight if policy.compares else torch.zeros(0),
             "condition.ego": self._egos(P),

@@ -65,13 +65,16 @@ struct Tile {
   const float* parent(int r) const { return job.latents + job.parent[from + r] * net.latent_dim(); }
   int action(int r) const { return static_cast<int>(job.action[from + r]); }
   int shift(int r) const { return static_cast<int>(job.shift[from + r]); }
+  int outcome(int r) const { return static_cast<int>(job.outcome[from + r]); }
   int to_play(int r) const { return static_cast<int>(job.to_play[from + r]); }
   int num_values() const { return job.only_root ? 1 : net.players; }
   float* child(int r) const {
     const int64_t row = from + r;
     return job.latents + ((job.first + row / job.games) * job.batch + row % job.games) * net.latent_dim();
   }
-  float* output(int r) const { return job.outputs + (from + r) * (net.actions + 2 * num_values()); }
+  float* output(int r) const {
+    return job.outputs + (from + r) * (net.actions + net.outcome_logits() + 2 * num_values());
+  }
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ class Scratch {
 };
 
 // Intermediate results, named as in the torch modules where they have a name there. A name in `_act` is the input of a
-// product, which bfloat16 kernels keep in bfloat16; T rows of a tile, E = K + C entries that an action touches.
+// product, which bfloat16 kernels keep in bfloat16; T rows of a tile, E entries that the dynamics update together.
 struct Work {
   Work(const Network& n, void* memory) {
     Scratch s(memory);
@@ -73,7 +73,8 @@ struct Work {
     features = s.take<float>(T * egos * H);
     features_act = s.take<Act>(T * egos * H);
     mixed = s.take<float>(T * egos * H);
-    values = s.take<float>(T * egos * n.value.outputs);
+    numbers = s.take<float>(T * egos * n.value.outputs);
+    outcomes = s.take<float>(T * (n.told() ? n.outcome.outputs : 0));
     kind_and_context = s.take<float>(T * n.policy.kind_and_context.outputs);
     blocks_act = s.take<Act>(T * P * n.blocks * M);
     around = s.take<float>(T * P * n.blocks * M);
@@ -89,9 +90,9 @@ struct Work {
   // Results of the trunk.
   Act *block_parts_act, *slots_act, *shared_act, *pooled_act, *turned_act, *conditioned_act, *features_act, *blocks_act;
   float *shared_seen, *blocks_out, *slots_seen, *boards_out, *rest, *features, *mixed;
-  // Results of the value and policy heads.
+  // Results of the heads.
   Act* policy_hidden_act;
-  float *values, *kind_and_context, *around, *scores, *in_role;
+  float *numbers, *outcomes, *kind_and_context, *around, *scores, *in_role;
   int64_t bytes;
 };
 
