@@ -10,7 +10,7 @@ inline constexpr int kSkip = -1;  // action that leaves a table as it is; its st
 
 // Arrays that a step's results are written to; B tables, P players, A actions, W numbers in an observation row, S
 // statistics. A null pointer: the result is not wanted. After a step that ends an episode with automatic reset,
-// `rewards`, `scores`, `ranks`, `done`, `truncated` and `stats` describe the episode that ended, the other arrays the
+// `rewards`, `scores`, `ranks`, `outcome`, `done`, `truncated` and `stats` describe the episode that ended, the other arrays the
 // episode that begins.
 struct Buffers {
   int16_t* obs = nullptr;          // [B, W] observation of the player to move
@@ -21,6 +21,7 @@ struct Buffers {
   float* rewards = nullptr;        // [B, P] rewards of this step
   int32_t* scores = nullptr;       // [B, P] match totals
   int8_t* ranks = nullptr;         // [B, P] ranks, 1 = best
+  int8_t* outcome = nullptr;       // [B] code of this step's chance event as the player who acted saw it, 0 for none
   bool* done = nullptr;            // [B] whether the episode has ended
   bool* truncated = nullptr;       // [B] whether the rules' cap on decisions ended it
   int32_t* stats = nullptr;        // [B, S] statistics of an episode, written when it ends
@@ -49,12 +50,16 @@ class AnyVecEnv {
   virtual const Options& options() const = 0;
   virtual void bind(const Buffers& buffers) = 0;
   virtual void reset(uint64_t seed, const std::vector<int>& tables, const std::vector<uint64_t>& deals) = 0;
-  virtual void step(const int64_t* actions) = 0;
+  virtual void step(const int64_t* actions, const int64_t* outcomes) = 0;
   virtual void write_all() = 0;
   virtual void observe(const int8_t* seats, int16_t* out) = 0;
   virtual void sample_actions(uint64_t seed, int64_t* out) = 0;
   virtual void random_steps(uint64_t seed, int64_t count, bool write) = 0;
   virtual void unseen_counts(const int8_t* seats, int16_t* out) = 0;
+  virtual void odds(const int64_t* actions, float* out) = 0;
+  virtual void draws(const int8_t* seats, int8_t* out) = 0;
+  virtual void true_cards(const int8_t* seats, int8_t* out) = 0;
+  virtual void slot_classes(uint8_t* out) = 0;
   virtual void determinize(const int8_t* seats, const uint64_t* seeds) = 0;
   virtual void relabel(const int8_t* to, int64_t rows, int16_t* observations) const = 0;
   virtual void decision_keys(uint64_t seed, uint64_t* out) const = 0;
@@ -65,7 +70,8 @@ class AnyVecEnv {
   virtual StateFields inspect(int table) const = 0;
   virtual std::string last_event(int table) const = 0;
   virtual std::shared_ptr<Bot> bot(const std::string& name, const BotParameters& given) const = 0;
-  virtual void bot_actions(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, int64_t* out) = 0;
+  virtual void bot_actions(const std::vector<std::shared_ptr<Bot>>& bots, const int64_t* chosen, uint64_t seed,
+                           int64_t* out) = 0;
   virtual void playout(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, bool round) = 0;
   virtual void play(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t bot_seed, uint64_t first_deal, int count,
                     const GameRecords& records) = 0;

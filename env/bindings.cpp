@@ -1,6 +1,7 @@
 // Python bindings of the core (module env._native). No game is named here; see games.h.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -10,6 +11,7 @@
 
 #include <atomic>
 
+#include "env/description_bindings.h"
 #include "env/games.h"
 #include "native/arrays.h"
 
@@ -78,6 +80,8 @@ class PyEnv {
         buffers.scores = data_of<int32_t>(array, n, {B, P});
       else if (name == "ranks")
         buffers.ranks = data_of<int8_t>(array, n, {B, P});
+      else if (name == "outcome")
+        buffers.outcome = data_of<int8_t>(array, n, {B});
       else if (name == "done")
         buffers.done = data_of<bool>(array, n, {B});
       else if (name == "truncated")
@@ -92,20 +96,30 @@ class PyEnv {
     kept_ = std::move(kept);
   }
 
-  void step(const Input& actions) {
-    const int64_t* data;
-    if (actions.dtype() == nb::dtype<int32_t>()) {
-      const int32_t* narrow = data_of<int32_t>(actions, "actions", {batch()});
-      scratch_.assign(narrow, narrow + batch());
-      data = scratch_.data();
-    } else {
-      data = data_of<int64_t>(actions, "actions", {batch()});
-    }
+  void step(const Input& actions, const std::optional<Input>& outcomes) {
+    const int64_t* data = whole_numbers(actions, "actions", scratch_);
+    const int64_t* told = outcomes ? data_of<int64_t>(*outcomes, "outcomes", {batch()}) : nullptr;
     nb::gil_scoped_release release;
-    take()->step(data);
+    take()->step(data, told);
+  }
+
+  void odds(const Input& actions, const Array& out) {
+    std::vector<int64_t> scratch;
+    const int64_t* data = whole_numbers(actions, "actions", scratch);
+    float* o = data_of<float>(out, "out", {batch(), info().num_outcomes});
+    nb::gil_scoped_release release;
+    take()->odds(data, o);
   }
 
  private:
+  // One number per table, int64 or int32.
+  const int64_t* whole_numbers(const Input& numbers, const char* name, std::vector<int64_t>& scratch) const {
+    if (numbers.dtype() != nb::dtype<int32_t>()) return data_of<int64_t>(numbers, name, {batch()});
+    const int32_t* narrow = data_of<int32_t>(numbers, name, {batch()});
+    scratch.assign(narrow, narrow + batch());
+    return scratch.data();
+  }
+
   std::unique_ptr<AnyVecEnv> env_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   std::vector<Array> kept_;
@@ -194,67 +208,7 @@ NB_MODULE(_native, m) {
     return names;
   });
 
-  nb::class_<Field>(m, "Field")
-      .def_ro("name", &Field::name)
-      .def_ro("vocabulary", &Field::vocabulary)
-      .def_ro("place", &Field::place)
-      .def_ro("seat", &Field::seat)
-      .def_ro("card", &Field::card);
-  nb::class_<TokenGroup>(m, "TokenGroup")
-      .def_ro("name", &TokenGroup::name)
-      .def_ro("count", &TokenGroup::count)
-      .def_ro("fields", &TokenGroup::fields)
-      .def_ro("slots", &TokenGroup::slots)
-      .def_ro("per_player", &TokenGroup::per_player)
-      .def_ro("owner_only", &TokenGroup::owner_only)
-      .def_ro("offset", &TokenGroup::offset);
-  nb::class_<ActionShape>(m, "ActionShape").def_ro("kind", &ActionShape::kind).def_ro("slots", &ActionShape::slots);
-  nb::class_<PhaseRule>(m, "PhaseRule")
-      .def_ro("possible", &PhaseRule::possible)
-      .def_ro("next_phase", &PhaseRule::next_phase)
-      .def_ro("turn_passes", &PhaseRule::turn_passes);
-  nb::class_<RuleDoc>(m, "RuleDoc")
-      .def_ro("name", &RuleDoc::name)
-      .def_ro("expected", &RuleDoc::expected)
-      .def_ro("meaning", &RuleDoc::meaning)
-      .def_ro("value", &RuleDoc::value)
-      .def_ro("default", &RuleDoc::default_value);
-  nb::class_<BotParameter>(m, "BotParameter")
-      .def_ro("name", &BotParameter::name)
-      .def_ro("value", &BotParameter::value)
-      .def_ro("low", &BotParameter::low)
-      .def_ro("high", &BotParameter::high)
-      .def_ro("meaning", &BotParameter::meaning);
-  nb::class_<BotDoc>(m, "BotDoc")
-      .def_ro("name", &BotDoc::name)
-      .def_ro("idea", &BotDoc::idea)
-      .def_ro("parameters", &BotDoc::parameters);
-  nb::class_<GameInfo>(m, "GameInfo")
-      .def_ro("name", &GameInfo::name)
-      .def_ro("version", &GameInfo::version)
-      .def_ro("num_players", &GameInfo::num_players)
-      .def_ro("num_actions", &GameInfo::num_actions)
-      .def_ro("num_phases", &GameInfo::num_phases)
-      .def_ro("min_players", &GameInfo::min_players)
-      .def_ro("max_players", &GameInfo::max_players)
-      .def_ro("why_players", &GameInfo::why_players)
-      .def_ro("score_scale", &GameInfo::score_scale)
-      .def_ro("num_pools", &GameInfo::num_pools)
-      .def_ro("num_card_kinds", &GameInfo::num_card_kinds)
-      .def_prop_ro("groups", [](const GameInfo& i) { return i.observation.groups; })
-      .def_prop_ro("width", [](const GameInfo& i) { return i.observation.width; })
-      .def_ro("action_names", &GameInfo::action_names)
-      .def_ro("phase_names", &GameInfo::phase_names)
-      .def_ro("stat_names", &GameInfo::stat_names)
-      .def_ro("phase_table", &GameInfo::phase_table)
-      .def_ro("action_shapes", &GameInfo::action_shapes)
-      .def_ro("symmetric_blocks", &GameInfo::symmetric_blocks)
-      .def_ro("rules", &GameInfo::rules)
-      .def_ro("presets", &GameInfo::presets)
-      .def_ro("bots", &GameInfo::bots)
-      .def_ro("state_bytes", &GameInfo::state_bytes)
-      .def_ro("symmetric", &GameInfo::symmetric);
-
+  bind_description(m);
   m.def("describe", &describe_game, "game"_a, nb::kw_only(), "num_players"_a, "preset"_a, "rules"_a, "counts"_a);
 
   nb::class_<PyBot>(m, "Bot").def("act", &PyBot::act, "obs"_a, "legal"_a, "out"_a, "seed"_a, "call"_a);
@@ -278,7 +232,8 @@ NB_MODULE(_native, m) {
           "game"_a, nb::kw_only(), "num_envs"_a, "num_players"_a, "preset"_a, "rules"_a, "seed"_a, "threads"_a,
           "auto_reset"_a, "counts"_a)
       .def("bind", &PyEnv::bind)
-      .def("step", &PyEnv::step, "actions"_a)
+      .def("step", &PyEnv::step, "actions"_a, "outcomes"_a = nb::none())
+      .def("odds", &PyEnv::odds, "actions"_a, "out"_a)
       .def(
           "reset",
           [](PyEnv& e, uint64_t seed, const std::vector<int>& tables, const std::vector<uint64_t>& deals) {
@@ -306,6 +261,28 @@ NB_MODULE(_native, m) {
                                     data_of<int16_t>(out, "out", {e.batch(), info.num_pools, info.num_card_kinds}));
           },
           "seats"_a, "out"_a)
+      .def(
+          "draws",
+          [](PyEnv& e, const Input& seats, const Array& out) {
+            e.take()->draws(data_of<int8_t>(seats, "seats", {e.batch()}),
+                            data_of<int8_t>(out, "out", {e.batch(), e.info().num_draws}));
+          },
+          "seats"_a, "out"_a)
+      .def(
+          "true_cards",
+          [](PyEnv& e, const Input& seats, const Array& out) {
+            e.take()->true_cards(data_of<int8_t>(seats, "seats", {e.batch()}),
+                                 data_of<int8_t>(out, "out", {e.batch(), e.players() * e.info().slots()}));
+          },
+          "seats"_a, "out"_a)
+      .def(
+          "slot_classes",
+          [](PyEnv& e, const Array& out) {
+            uint8_t* o = data_of<uint8_t>(out, "out", {e.batch(), e.players() * e.info().slots()});
+            nb::gil_scoped_release release;
+            e.take()->slot_classes(o);
+          },
+          "out"_a)
       .def(
           "determinize",
           [](PyEnv& e, const Input& seats, const Input& seeds) {
@@ -388,13 +365,14 @@ NB_MODULE(_native, m) {
           "name"_a, "parameters"_a)
       .def(
           "bot_actions",
-          [](PyEnv& e, const nb::list& bots, uint64_t seed, const Array& out) {
-            const auto seats = seats_of(e, bots);
+          [](PyEnv& e, const nb::list& bots, uint64_t seed, const Array& out, const std::optional<Input>& chosen) {
+            const auto players = seats_of(e, bots);
             int64_t* o = data_of<int64_t>(out, "out", {e.batch()});
+            const int64_t* which = chosen ? data_of<int64_t>(*chosen, "chosen", {e.batch()}) : nullptr;
             nb::gil_scoped_release release;
-            e.take()->bot_actions(seats, seed, o);
+            e.take()->bot_actions(players, which, seed, o);
           },
-          "bots"_a, "seed"_a, "out"_a)
+          "bots"_a, "seed"_a, "out"_a, "chosen"_a = nb::none())
       .def(
           "play",
           [](PyEnv& e, const nb::list& bots, uint64_t bot_seed, uint64_t first_deal, const Array& scores,

@@ -61,6 +61,8 @@ constexpr bool members_fulfil_contract() {
   ENV_CONTRACT_MEMBER(Game, kMaxPlayers, "static constexpr int kMaxPlayers", const int*)
   ENV_CONTRACT_MEMBER(Game, kWhyPlayers, "static constexpr const char* kWhyPlayers", const char* const*)
   ENV_CONTRACT_MEMBER(Game, kScoreScale, "static constexpr int kScoreScale", const int*)
+  ENV_CONTRACT_MEMBER(Game, kOutcomes, "static constexpr int kOutcomes", const int*)
+  ENV_CONTRACT_MEMBER(Game, kDraws, "static constexpr int kDraws", const int*)
   ENV_CONTRACT_MEMBER(Game, rng, "Rng rng", Rng Game::*)
   ENV_CONTRACT_MEMBER(Game, decisions, "uint32_t decisions", uint32_t Game::*)
 
@@ -85,6 +87,13 @@ constexpr bool members_fulfil_contract() {
                       void (Game::*)(int, int16_t*) const)
   ENV_CONTRACT_MEMBER(Game, determinize, "void determinize(const Rules&, int seat, uint64_t key)",
                       void (Game::*)(const Rules&, int, uint64_t))
+  ENV_CONTRACT_MEMBER(Game, true_cards, "void true_cards(int seat, int8_t*) const", void (Game::*)(int, int8_t*) const)
+  ENV_CONTRACT_MEMBER(Game, outcome, "int outcome(int seat) const", int (Game::*)(int) const)
+  ENV_CONTRACT_MEMBER(Game, odds, "void odds(const Rules&, int seat, int action, float*) const",
+                      void (Game::*)(const Rules&, int, int, float*) const)
+  ENV_CONTRACT_MEMBER(Game, step_told, "void step_told(const Rules&, int action, int outcome)",
+                      void (Game::*)(const Rules&, int, int))
+  ENV_CONTRACT_MEMBER(Game, draws, "void draws(int seat, int8_t*) const", void (Game::*)(int, int8_t*) const)
   ENV_CONTRACT_MEMBER(Game, check, "std::string check(const Rules&, int players) const",
                       std::string (Game::*)(const Rules&, int) const)
   ENV_CONTRACT_MEMBER(Game, inspect, "StateFields inspect() const", StateFields (Game::*)() const)
@@ -97,6 +106,8 @@ constexpr bool members_fulfil_contract() {
                       ObservationSpec (*)(int, bool))
   ENV_CONTRACT_MEMBER(Game, phase_rule, "static PhaseRule phase_rule(int players, int phase, int action)",
                       PhaseRule (*)(int, int, int))
+  ENV_CONTRACT_MEMBER(Game, chance_rule, "static ChanceRule chance_rule(int players, int phase, int action)",
+                      ChanceRule (*)(int, int, int))
   ENV_CONTRACT_MEMBER(Game, action_shape, "static ActionShape action_shape(int players, int action)",
                       ActionShape (*)(int, int))
   ENV_CONTRACT_MEMBER(Game, symmetric_blocks, "static std::vector<std::vector<int>> symmetric_blocks()", Blocks (*)())
@@ -118,7 +129,11 @@ constexpr bool fulfils_contract() {
   if constexpr (named) {
     constexpr bool complete = members_fulfil_contract<Game>();
     constexpr bool served = rules_and_bots_fulfil_contract<typename Game::Rules, typename Game::Bots>();
-    if constexpr (complete) static_assert(Game::kNumActions <= 64, "kNumActions: legal actions are a 64-bit mask");
+    if constexpr (complete) {
+      static_assert(Game::kNumActions <= 64, "kNumActions: legal actions are a 64-bit mask");
+      static_assert(Game::kOutcomes == 1 || Game::kOutcomes == 1 + Game::kCardKinds,
+                    "kOutcomes: 1, or 1 + kCardKinds, because outcomes are kinds of cards");
+    }
     return complete && served;
   }
   return false;

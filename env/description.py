@@ -70,6 +70,9 @@ def _describe(
         width=info.width,
         num_pools=info.num_pools,
         num_card_kinds=info.num_card_kinds,
+        num_outcomes=info.num_outcomes,
+        num_draws=info.num_draws,
+        chance_rules=tuple(tuple(row) for row in info.chance_rules),
         symmetric=info.symmetric,
         symmetric_blocks=tuple(tuple(block) for block in info.symmetric_blocks),
         score_scale=info.score_scale,
@@ -102,6 +105,11 @@ class GameDescription:
       groups: groups of tokens in an observation row, each with its offset, count and fields.
       width: numbers in an observation row, W.
       num_pools, num_card_kinds: shape of `VecEnv.unseen_counts` per table.
+      num_outcomes: number of outcome codes of chance events, O: 0 for no event or one that was not seen, 1 to O - 1 for
+        the kinds of cards in the order of `VecEnv.unseen_counts`; 1 if no step shows a hidden card.
+      num_draws: most cards that a step deals to one hand at once, D; 0 if these are single outcomes.
+      chance_rules: [phases][A] whether an event may follow the action, the pool of `VecEnv.unseen_counts` that its card
+        is drawn from, and whether a search may let all players know its outcome.
       symmetric: whether `VecEnv.relabel` applies: the order of slots has no meaning.
       symmetric_blocks: slots of a player that may trade places: whole blocks, and the slots inside a block.
       score_scale: points that pay one unit of reward at round_reward = 1.
@@ -129,6 +137,9 @@ class GameDescription:
     width: int
     num_pools: int
     num_card_kinds: int
+    num_outcomes: int
+    num_draws: int
+    chance_rules: tuple[tuple[_native.ChanceRule, ...], ...] = field(repr=False)
     symmetric: bool
     symmetric_blocks: tuple[tuple[int, ...], ...]
     score_scale: int

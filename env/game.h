@@ -7,7 +7,7 @@
 //
 //   constants   kName, kVersion, kNumActions (at most 64), kNumPhases, kMaxWidth of an observation row, kPools and
 //               kCardKinds of the belief, kMinPlayers, kMaxPlayers, kWhyPlayers (why not fewer or more players),
-//               kScoreScale (points that pay one unit of reward at round_reward = 1)
+//               kScoreScale (points that pay one unit of reward at round_reward = 1), kOutcomes and kDraws of chance
 //   types       Rules             a rule set; see rules.h
 //               Bots              hand-written players; see bots/bot.h
 //   members     Rng rng                                                  all randomness, keyed by (seed, deal, episode)
@@ -31,6 +31,17 @@
 //   knowledge   void observe(const Rules&, int seat, int16_t*, bool counts) const    what the seat may see, and no more
 //               void unseen_counts(int seat, int16_t*) const             [kPools, kCardKinds] exact belief
 //               void determinize(const Rules&, int seat, uint64_t key)   resamples all that the seat cannot know
+//               void true_cards(int seat, int8_t*) const                 [slots of all players] code of the card in a
+//                                                                        slot if the seat cannot see it, else 0; the
+//                                                                        seat's own slots first. For training alone
+//   chance      int outcome(int seat) const                              code of the event in the last step as the seat
+//                                                                        saw it; the player who acted sees it
+//               void odds(const Rules&, int seat, int action, float*) const    [kOutcomes] probabilities of what
+//                                                                        outcome(seat) would be after a legal action
+//               void step_told(const Rules&, int action, int outcome)    a step whose event has this outcome, which the
+//                                                                        mover must hold possible; 0: any outcome
+//               void draws(int seat, int8_t*) const                      [kDraws] codes of the cards that the last step
+//                                                                        dealt to the seat's hand at once, then 0
 //   safety      std::string check(const Rules&, int players) const       "" or why this is no state of the game
 //               StateFields inspect() const                              everything, hidden cards included, by name
 //   people      std::string render(const Rules&, int seat) const         the table in words; seat -1: a spectator
@@ -39,6 +50,7 @@
 //               static std::string phase_name(int phase)
 //   description static ObservationSpec observation(int players, bool counts)
 //               static PhaseRule phase_rule(int players, int phase, int action)
+//               static ChanceRule chance_rule(int players, int phase, int action)
 //               static ActionShape action_shape(int players, int action)
 //               static std::vector<std::vector<int>> symmetric_blocks()  slots of a player that may trade places: whole
 //                                                                        blocks, and the slots inside a block
@@ -46,6 +58,15 @@
 //   symmetry    static void relabel(const int8_t* to, int players, int16_t* row)
 //               optional, for games in which the order of blocks, and of slots in a block, has no meaning: turns the
 //               row into the one that would be seen if slot s of every player were called to[s]
+//
+// CHANCE. An event is a hidden card that a step shows: drawn, turned over, or uncovered. Outcomes are codes: 0 for no
+// event, or for one that this seat did not see, and 1 to kOutcomes - 1 for the kinds of cards, in the order of
+// `unseen_counts`. A game without such events has kOutcomes = 1. The deal of a round is no event. Several cards that
+// enter a hand at once (a refilled hand in Skip-Bo) are no single outcome: they are `draws`, kDraws at most, and
+// `outcome` is 0 or the one other card that the step shows. `odds` are exact where `unseen_counts` is the exact belief
+// (Skyjo); elsewhere they are those of a player who takes every card that he has not seen for equally likely and draws
+// no conclusions from how others play. `step_told` trades cards among the places that the mover cannot tell apart, at
+// random, so that all cards that stay hidden are again a draw from the mover's belief, given the outcome.
 //
 // `rng` and `decisions` together name a moment of a game: hand-written players draw their own randomness from them.
 #pragma once
@@ -109,6 +130,13 @@ struct PhaseRule {
   bool possible = false;  // whether the action can be legal in the phase
   int next_phase = 0;
   bool turn_passes = false;
+};
+
+// Event that may follow an action in a phase.
+struct ChanceRule {
+  bool possible = false;    // whether an event may follow
+  int pool = 0;             // row of `unseen_counts` that its card is drawn from
+  bool seen_by_all = true;  // whether a search may let all players know the outcome; false: it stays the actor's secret
 };
 
 // All of a state for tests and debugging, as names and lists of numbers. It shows hidden cards.

@@ -13,9 +13,11 @@ struct GameInfo {
   int version, num_players, num_actions, num_phases, min_players, max_players;
   std::string why_players;  // reason why there are not fewer or more players
   int num_pools, num_card_kinds, score_scale;
+  int num_outcomes, num_draws;  // outcomes of chance events; most cards that a step deals to a hand at once
   ObservationSpec observation;
   std::vector<std::string> action_names, phase_names, stat_names;
-  std::vector<std::vector<PhaseRule>> phase_table;  // [num_phases][num_actions] consequences of actions
+  std::vector<std::vector<PhaseRule>> phase_table;    // [num_phases][num_actions] consequences of actions
+  std::vector<std::vector<ChanceRule>> chance_rules;  // [num_phases][num_actions] events that may follow
   std::vector<ActionShape> action_shapes;
   std::vector<std::vector<int>> symmetric_blocks;
   std::vector<RuleDoc> rules;
@@ -79,10 +81,13 @@ GameInfo make_info(const typename Game::Rules& rules, int players, bool counts) 
                 Game::kPools,
                 Game::kCardKinds,
                 Game::kScoreScale,
+                Game::kOutcomes,
+                Game::kDraws,
                 Game::observation(players, counts),
                 {},
                 {},
                 Game::stat_names(players),
+                {},
                 {},
                 {},
                 Game::symmetric_blocks(),
@@ -99,8 +104,10 @@ GameInfo make_info(const typename Game::Rules& rules, int players, bool counts) 
   for (int p = 0; p < Game::kNumPhases; ++p) {
     info.phase_names.push_back(Game::phase_name(p));
     info.phase_table.emplace_back();
+    info.chance_rules.emplace_back();
     for (int a = 0; a < Game::kNumActions; ++a) {
       info.phase_table.back().push_back(Game::phase_rule(players, p, a));
+      info.chance_rules.back().push_back(Game::chance_rule(players, p, a));
     }
   }
   return info;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "env/any_vec_env.h"
+#include "env/refusals.h"
 #include "env/saved_state.h"
+#include "env/slot_classes.h"
 #include "native/thread_pool.h"
 
 namespace env {
@@ -11,9 +13,10 @@ template <class Game>
 class VecEnv final : public AnyVecEnv {
  public:
   explicit VecEnv(const Options& options)
-      : options_(checked(options)),
+      : options_(checked_options<Game>(options)),
         rules_(make_rules<typename Game::Rules>(options.preset, options.rules, options.num_players)),
         info_(make_info<Game>(rules_, options.num_players, options.counts)),
+        classes_(info_),
         format_(rules_, options.num_players),
         pool_(options.threads),
         tables_(static_cast<size_t>(options.num_envs)),
@@ -50,16 +53,15 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  // All actions are checked before the first table moves.
-  void step(const int64_t* actions) override {
-    for (size_t i = 0; i < tables_.size(); ++i) {
-      const int64_t action = actions[i];
-      if (static_cast<uint64_t>(action) < Game::kNumActions && (masks_[i] >> action & 1)) continue;
-      if (action != kSkip) refuse(i, action);
+  // All actions, and the outcomes told (null: none are), are checked before the first table moves.
+  void step(const int64_t* actions, const int64_t* outcomes = nullptr) override {
+    require_legal(actions);
+    for (size_t i = 0; outcomes && i < tables_.size(); ++i) {
+      if (outcomes[i]) require_possible(i, actions[i], outcomes[i]);
     }
     each_table([&](int i) {
       if (actions[i] != kSkip) {
-        advance(i, static_cast<int>(actions[i]), true);
+        advance(i, static_cast<int>(actions[i]), true, outcomes ? static_cast<int>(outcomes[i]) : 0);
       } else {
         skip(i);
       }
@@ -78,6 +80,35 @@ class VecEnv final : public AnyVecEnv {
     for (int i = 0; i < batch(); ++i) {
       table(i).unseen_counts(seats[i], out + static_cast<int64_t>(i) * Game::kPools * Game::kCardKinds);
     }
+  }
+
+  // Probabilities of the outcomes of an action, as the player to move sees them.
+  void odds(const int64_t* actions, float* out) override {
+    require_legal(actions);
+    each_table([&](int i) { odds_of(i, actions[i], out + static_cast<int64_t>(i) * Game::kOutcomes); });
+  }
+
+  // Cards that the last step dealt to a seat's hand at once.
+  void draws(const int8_t* seats, int8_t* out) override {
+    require_seats(seats);
+    each_table([&](int i) { table(i).draws(seats[i], out + static_cast<int64_t>(i) * Game::kDraws); });
+  }
+
+  // Cards in slots that a seat cannot see: labels for training, nothing that a player may be shown.
+  void true_cards(const int8_t* seats, int8_t* out) override {
+    require_seats(seats);
+    const int64_t width = int64_t{options_.num_players} * info_.slots();
+    each_table([&](int i) { table(i).true_cards(seats[i], out + i * width); });
+  }
+
+  // Classes of slots that the player to move cannot tell apart.
+  void slot_classes(uint8_t* out) override {
+    const int64_t width = int64_t{options_.num_players} * info_.slots();
+    each_table([&](int i) {
+      int16_t row[Game::kMaxWidth];
+      table(i).observe(rules_, table(i).to_play(), row, options_.counts);
+      classes_.write(row, out + i * width);
+    });
   }
 
   // Renames slots in rows of observations: slot s of every player becomes to[row][s].
@@ -184,11 +215,15 @@ class VecEnv final : public AnyVecEnv {
     return make_bot<Game>(name, given, options_.num_players);
   }
 
-  // Actions of the bots in the seats to move; kSkip where a seat has no bot or the game is over.
-  void bot_actions(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, int64_t* out) override {
-    require_bots(seats);
+  // Actions of the bots in the seats to move or, if it is given, of bot chosen[i] at table i; kSkip where there is none
+  // (a negative number) or the game is over.
+  void bot_actions(const std::vector<std::shared_ptr<Bot>>& bots, const int64_t* chosen, uint64_t seed,
+                   int64_t* out) override {
+    if (!chosen) require_bots(bots);
+    for (int i = 0; chosen && i < batch(); ++i) require_chosen(i, chosen[i], bots.size());
     each_table([&](int i) {
-      const Bot* bot = seats[static_cast<size_t>(table(i).to_play())].get();
+      const int64_t which = chosen ? chosen[i] : table(i).to_play();
+      const Bot* bot = which < 0 ? nullptr : bots[static_cast<size_t>(which)].get();
       out[i] = bot && !table(i).done() ? ask(*bot, table(i), seed) : kSkip;
     });
   }
@@ -240,29 +275,23 @@ class VecEnv final : public AnyVecEnv {
     });
   }
 
-  static const Options& checked(const Options& o) {
-    const auto require = [](const char* name, int value, int low, int high) {
-      if (value >= low && value <= high) return;
-      throw std::invalid_argument(std::string(name) + ": expected " + std::to_string(low) + " to " +
-                                  std::to_string(high) + ", got " + std::to_string(value));
-    };
-    require("num_envs", o.num_envs, 1, 1 << 24);
-    require_players<Game>(o.num_players);
-    require("threads", o.threads, 1, 1024);
-    return o;
-  }
-
   void start(size_t i) {
     const Origin& origin = origins_[i];
     tables_[i].reset(rules_, options_.num_players, make_key({origin.seed, origin.deal, origin.episode}));
   }
 
-  void advance(int i, int action, bool write) {
+  void advance(int i, int action, bool write, int told = 0) {
     const auto t = static_cast<size_t>(i);
     Game& game = tables_[t];
-    game.step(rules_, action);
+    const int actor = game.to_play();
+    if (told) {
+      game.step_told(rules_, action, told);
+    } else {
+      game.step(rules_, action);
+    }
     if (write) {
       write_result(i);
+      if (buffers_.outcome) buffers_.outcome[i] = static_cast<int8_t>(game.outcome(actor));
       if (stale_[t] || game.standing_changed()) write_standing(i);
     }
     if (game.done()) {
@@ -284,12 +313,14 @@ class VecEnv final : public AnyVecEnv {
     if (buffers_.rewards) {
       std::fill_n(buffers_.rewards + static_cast<int64_t>(i) * options_.num_players, options_.num_players, 0.0f);
     }
+    if (buffers_.outcome) buffers_.outcome[i] = 0;
     if (buffers_.done) buffers_.done[i] = table(i).done();
     if (buffers_.truncated) buffers_.truncated[i] = table(i).truncated();
   }
 
   void write_everything(int i) {
     write_result(i);
+    if (buffers_.outcome) buffers_.outcome[i] = outcome_of_actor(table(i));
     write_standing(i);
     if (table(i).done()) write_stats(i);
     write_view(i);
@@ -348,20 +379,32 @@ class VecEnv final : public AnyVecEnv {
                            Game::phase_name(game.phase()));
   }
 
+  // Outcome of the last step as its actor saw it, whoever that was: others see the same or nothing.
+  int8_t outcome_of_actor(const Game& game) const {
+    int code = 0;
+    for (int seat = 0; seat < options_.num_players; ++seat) code = std::max(code, game.outcome(seat));
+    return static_cast<int8_t>(code);
+  }
+
+  void odds_of(int i, int64_t action, float* out) const {
+    std::fill_n(out, Game::kOutcomes, 0.0f);
+    out[0] = 1;
+    if (action != kSkip) table(i).odds(rules_, table(i).to_play(), static_cast<int>(action), out);
+  }
+
   // ---- errors ------------------------------------------------------------------------------------------
-  [[noreturn]] void refuse(size_t i, int64_t action) const {
-    std::string text = "table " + std::to_string(i) + ": ";
-    if (tables_[i].done()) {
-      text += "the game is over (action " + std::to_string(action) + "); reset it or pass " + std::to_string(kSkip);
-    } else {
-      text += "illegal action " + std::to_string(action);
-      if (action >= 0 && action < Game::kNumActions) text += " (" + Game::action_name(static_cast<int>(action)) + ")";
-      text += " in phase " + Game::phase_name(tables_[i].phase()) + "; legal:";
-      for (int a = 0; a < Game::kNumActions; ++a) {
-        if (masks_[i] >> a & 1) text += " " + std::to_string(a);
-      }
+  void require_legal(const int64_t* actions) const {
+    for (size_t i = 0; i < tables_.size(); ++i) {
+      const int64_t action = actions[i];
+      if (static_cast<uint64_t>(action) < Game::kNumActions && (masks_[i] >> action & 1)) continue;
+      if (action != kSkip) refuse_action(i, tables_[i], masks_[i], action);
     }
-    throw std::invalid_argument(text);
+  }
+
+  void require_possible(size_t i, int64_t action, int64_t outcome) const {
+    float odds[Game::kOutcomes];
+    odds_of(static_cast<int>(i), action, odds);
+    if (outcome < 0 || outcome >= Game::kOutcomes || odds[outcome] <= 0) refuse_outcome<Game>(i, action, outcome, odds);
   }
 
   void require_table(int i) const {
@@ -392,6 +435,7 @@ class VecEnv final : public AnyVecEnv {
   const Options options_;
   const typename Game::Rules rules_;
   const GameInfo info_;
+  const SlotClasses classes_;
   const SavedState<Game> format_;
   native::ThreadPool pool_;
   std::vector<Game> tables_;

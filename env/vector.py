@@ -125,6 +125,7 @@ class VecEnv:
       rewards: [B, P] float32, rewards of the last step.
       scores: [B, P] int32, match totals.
       ranks: [B, P] int8, 1 = best, ties share the better rank.
+      outcome: [B] int8, code of the last step's chance event as the player who acted saw it; 0 for none.
       done, truncated: [B] bool, whether the last step ended the episode, and whether `max_decisions` did.
       stats: [B, S] int32, columns named by `stat_names`; written when an episode ends.
     With `auto_reset`, rewards to stats describe the episode that ended, the other arrays the one that begins. `info` is
@@ -139,6 +140,7 @@ class VecEnv:
     rewards: NDArray[np.float32]
     scores: NDArray[np.int32]
     ranks: NDArray[np.int8]
+    outcome: NDArray[np.int8]
     done: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     stats: NDArray[np.int32]
@@ -177,6 +179,7 @@ class VecEnv:
         self.counts = counts
         self.num_actions = info.num_actions
         self.num_phases = info.num_phases
+        self.num_slots = num_players * sum(map(len, info.symmetric_blocks))
         self.width = info.width
         self.groups = info.groups
         self.action_names = info.action_names
@@ -194,6 +197,7 @@ class VecEnv:
             "rewards": np.zeros((B, P), np.float32),
             "scores": np.zeros((B, P), np.int32),
             "ranks": np.zeros((B, P), np.int8),
+            "outcome": np.zeros(B, np.int8),
             "done": np.zeros(B, np.bool_),
             "truncated": np.zeros(B, np.bool_),
             "stats": np.zeros((B, len(self.stat_names)), np.int32),
@@ -226,12 +230,58 @@ class VecEnv:
             [int(d) for d in (chosen if deals is None else deals)],
         )
 
-    def step(self, actions: NDArray[np.int64] | NDArray[np.int32] | Sequence[int]) -> None:
+    def step(
+        self,
+        actions: NDArray[np.int64] | NDArray[np.int32] | Sequence[int],
+        outcomes: NDArray[Any] | Sequence[int] | None = None,
+    ) -> None:
         """Carries out one action [B] per table; `SKIP` leaves a table alone.
 
-        An illegal action is a ValueError that names the table, and no table has moved.
+        Args:
+          actions: [B] legal actions. An illegal one is a ValueError that names the table, and no table has moved.
+          outcomes: [B] codes that the chance events of the actions must have, 0 for any. Hidden cards trade places so
+            that the rest is a draw from the belief of the player to move. An outcome whose `odds` are 0 is a
+            ValueError that names the table and what is possible, and no table has moved.
         """
-        self._native.step(actions if isinstance(actions, np.ndarray) else np.asarray(actions))
+        told = None if outcomes is None else np.ascontiguousarray(outcomes, np.int64)
+        self._native.step(actions if isinstance(actions, np.ndarray) else np.asarray(actions), told)
+
+    def odds(self, actions: NDArray[np.int64] | NDArray[np.int32] | Sequence[int]) -> NDArray[np.float32]:
+        """Probabilities [B, O] of the outcomes that an action [B] per table may have, for the player to move.
+
+        Column 0 is 1 where no event follows, and where the action is `SKIP`. The game's page says whether the numbers
+        are exact or those of a player who draws no conclusions from how others play.
+        """
+        out = np.empty((self.num_envs, self.info.num_outcomes), np.float32)
+        self._native.odds(actions if isinstance(actions, np.ndarray) else np.asarray(actions), out)
+        return out
+
+    def draws(self, seat: int | NDArray[np.int8]) -> NDArray[np.int8]:
+        """Codes [B, D] of the cards that the last step dealt to a seat's hand at once, then 0."""
+        out = np.empty((self.num_envs, self.info.num_draws), np.int8)
+        self._native.draws(self._seats(seat), out)
+        return out
+
+    def true_cards(self, seat: int | NDArray[np.int8]) -> NDArray[np.int8]:
+        """Codes [B, S] of the cards in the slots of all players that a seat cannot see, 0 elsewhere.
+
+        Slots are counted from the seat on, in the order of observations; codes are those of outcomes. These are labels
+        for training: nothing that a player is shown may use them.
+        """
+        out = np.empty((self.num_envs, self.num_slots), np.int8)
+        self._native.true_cards(self._seats(seat), out)
+        return out
+
+    def slot_classes(self) -> NDArray[np.uint8]:
+        """Classes [B, S] of the slots of all players, counted from the player to move on.
+
+        Two slots of a player have the same class if and only if they may trade places by the game's symmetries without
+        a change of what the player to move sees: equal contents, in blocks of equal contents, with the same roles in
+        actions. A class is the number of the first such slot of the player.
+        """
+        out = np.empty((self.num_envs, self.num_slots), np.uint8)
+        self._native.slot_classes(out)
+        return out
 
     def observe(self, seat: int | NDArray[np.int8], out: NDArray[np.int16] | None = None) -> NDArray[np.int16]:
         """Observations [B, W] of one seat at every table, or of seat[i] at table i."""
@@ -329,14 +379,26 @@ class VecEnv:
         return self.info.default_bot
 
     def bot_actions(
-        self, bots: Sequence[Bot | None], seed: int = 0, out: NDArray[np.int64] | None = None
+        self,
+        bots: Sequence[Bot | None],
+        seed: int = 0,
+        out: NDArray[np.int64] | None = None,
+        *,
+        chosen: NDArray[Any] | Sequence[int] | None = None,
     ) -> NDArray[np.int64]:
-        """Actions [B] of the bots in the seats to move; `SKIP` where that seat has no bot.
+        """Actions [B] of bots for the players to move; `SKIP` where there is no bot, or the game is over.
 
         A bot's randomness depends on the seed and the moment in the game, not on the batch.
+
+        Args:
+          bots: bot in each seat or, with `chosen`, any number of bots.
+          seed: seed of the bots' randomness.
+          out: [B] array to write to.
+          chosen: [B] number of the bot that acts at each table, whatever seat is to move; negative for none.
         """
         out = np.empty(self.num_envs, np.int64) if out is None else out
-        self._native.bot_actions([bot and bot.native for bot in bots], seed, out)
+        which = None if chosen is None else np.ascontiguousarray(chosen, np.int64)
+        self._native.bot_actions([bot and bot.native for bot in bots], seed, out, which)
         return out
 
     def playout(self, bots: Sequence[Bot], seed: int = 0, *, until: str = "end") -> None:

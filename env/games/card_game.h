@@ -9,6 +9,8 @@
 //                                                the end, and `scored` if it counts for the scores
 //   void score_truncated(const Rules&)           totals of an episode that is cut off before its end
 //   int score_change(int seat) const             points that the last decision added to a seat, if it scored
+//   void arrange(const Rules&, int action, int outcome)    trades hidden cards so that the action's event has this
+//                                                outcome; only if the game declares chance events (env/game.h)
 //   bool pays_win() const                        whether winners are rewarded beside the points; here: unless truncated
 // and its rules have
 //   options     max_decisions, round_reward, time_penalty
@@ -33,6 +35,8 @@ struct CardGame {
   static constexpr int kMaxPlayers = kSeats;
   static constexpr int kNoCard = 0;  // cards are codes from 1
   static constexpr int kNobody = 0xff;
+  static constexpr int kOutcomes = 1;  // outcomes of chance events: none, unless the game declares some
+  static constexpr int kDraws = 0;
 
   // ---- state -------------------------------------------------------------------------------------------
   Rng rng;
@@ -63,6 +67,18 @@ struct CardGame {
     if (!finished && at_cap(rules)) truncate(rules);
     if (finished) current_phase = decided;
   }
+
+  void step_told(const Rules& rules, int action, int outcome) {
+    if (outcome) game().arrange(rules, action, outcome);
+    step(rules, action);
+  }
+
+  // ---- chance: a game without events -------------------------------------------------------------------
+  static ChanceRule chance_rule(int, int, int) { return {}; }
+  int outcome(int) const { return 0; }
+  void odds(const Rules&, int, int, float* out) const { out[0] = 1; }
+  void arrange(const Rules&, int, int) {}
+  void draws(int, int8_t*) const {}
 
   // ---- questions ---------------------------------------------------------------------------------------
   int to_play() const { return finished ? last_mover : to_move; }
@@ -137,6 +153,44 @@ struct CardGame {
     pile[i] = pile[--draw_size];
     return card;
   }
+
+  // Place of the card that the next call of draw_card will take, after the discard pile except its top has become the
+  // draw pile, if that is empty.
+  uint8_t& next_draw() {
+    Rng ahead = rng;
+    return draw_size ? pile[ahead.below(draw_size)]
+                     : pile[Rules::kMaxCards - 1 - static_cast<int>(ahead.below(discard_size - 1u))];
+  }
+
+  // Probabilities of codes as the counts of kinds; of no event, if there is nothing to count.
+  static void share_out(const int16_t* counts, float* out) {
+    int sum = 0;
+    for (int kind = 0; kind < Game::kCardKinds; ++kind) sum += counts[kind];
+    out[0] = sum ? 0.0f : 1.0f;
+    for (int kind = 0; kind < Game::kCardKinds; ++kind) {
+      out[1 + kind] = sum ? static_cast<float>(counts[kind]) / static_cast<float>(sum) : 0.0f;
+    }
+  }
+
+  // Hidden places with cards, from which one that holds a given card is picked.
+  struct Places {
+    uint8_t* list[Rules::kMaxCards];
+    int size = 0;
+
+    void add(uint8_t* first, int count) {
+      for (int i = 0; i < count; ++i) list[size++] = first + i;
+    }
+    // One of the places that hold the card, each as likely as the others; there must be one.
+    uint8_t& pick(int card, Rng& rng) const {
+      int holding = 0;
+      for (int i = 0; i < size; ++i) holding += *list[i] == card;
+      auto left = static_cast<int>(rng.below(static_cast<uint32_t>(holding)));
+      int at = 0;
+      for (; *list[at] != card || left-- > 0; ++at) {
+      }
+      return *list[at];
+    }
+  };
 
   void push_discard(int card) {
     pile[Rules::kMaxCards - 1 - discard_size] = static_cast<uint8_t>(card);

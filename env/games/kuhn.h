@@ -101,6 +101,7 @@ struct Kuhn : CardGame<Kuhn, KuhnRules, 2> {
   void observe(const Rules& rules, int seat, int16_t* out, bool counts) const;
   void unseen_counts(int seat, int16_t* out) const;
   void determinize(const Rules& rules, int seat, uint64_t key);
+  void true_cards(int seat, int8_t* out) const;
 
   static std::string phase_name(int phase);
   static std::string action_name(int action);

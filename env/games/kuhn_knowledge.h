@@ -45,6 +45,9 @@ inline void Kuhn::determinize(const Rules&, int seat, uint64_t key) {
   rng.key = dealer.next();
 }
 
+// No card is an outcome, because no step shows one, so none has a code.
+inline void Kuhn::true_cards(int, int8_t* out) const { std::fill(out, out + num_players, int8_t{0}); }
+
 inline std::string Kuhn::phase_name(int phase) { return phase == kOpenPhase ? "open" : "answer"; }
 
 inline std::string Kuhn::action_name(int action) { return action == kPass ? "pass" : "bet"; }

@@ -67,6 +67,7 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = LamaRules::kKinds;
+  static constexpr int kOutcomes = 1 + kCardKinds;
 
   enum Action : int { kPlay = 0, kDraw = 7, kFold = 8 };  // playing a card is kPlay + card - 1
   enum Phase : uint8_t { kTurnPhase, kAlonePhase };       // kAlonePhase: all others have folded
@@ -88,10 +89,12 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   uint8_t folded[kMaxPlayers];
   uint8_t active;   // number of players who have not folded
   uint8_t aborted;  // whether the game was truncated because there was no card to draw
-  uint8_t spare[6];
+  uint8_t drawn;    // card that the last decision drew, or kNoCard; it is in the last mover's hand
+  uint8_t spare[5];
 
   // ---- play --------------------------------------------------------------------------------------------
   void decide(const Rules& rules, int action) {
+    drawn = kNoCard;
     if (action == kDraw) {
       draw(rules);
     } else if (action == kFold) {
@@ -135,6 +138,12 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   void observe(const Rules& rules, int seat, int16_t* out, bool counts = true) const;
   void unseen_counts(int seat, int16_t* out) const;
   void determinize(const Rules& rules, int seat, uint64_t key);
+  void true_cards(int seat, int8_t* out) const;
+
+  static ChanceRule chance_rule(int players, int phase, int action);
+  int outcome(int seat) const;
+  void odds(const Rules& rules, int seat, int action, float* out) const;
+  void arrange(const Rules& rules, int action, int outcome);
 
   static std::string phase_name(int phase);
   static std::string action_name(int action);
@@ -219,7 +228,8 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
       reshuffle(1);
       for (int i = 0; i < draw_size; ++i) ++draw_counts[pile[i]];
     }
-    take(to_move, draw_one());
+    drawn = draw_one();
+    take(to_move, drawn);
     pass_turn();
   }
 

@@ -36,6 +36,7 @@ inline std::string Lama::check(const Rules& rules, int players) const {
       return "the score of " + who + " is out of range";
     if (present && !finished && cards == 0) return who + " has no cards, and the round goes on";
   }
+  if (drawn > kLlama || (drawn && !hand[last_mover][drawn])) return "the card drawn last is not in hand";
   if (playing != active) return "it miscounts who has folded";
   if (!count_piles(left, draw)) return "a pile has no proper card";
   for (int card = 0; card <= kLlama; ++card) {

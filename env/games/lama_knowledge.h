@@ -129,6 +129,54 @@ inline void Lama::determinize(const Rules&, int seat, uint64_t key) {
   }
   std::memcpy(pile, pool, draw_size);
   rng.key = dealer.next();
+  if (drawn && hand_hidden_from(last_mover, seat)) {  // any card of the new hand may be the one drawn last
+    auto left = static_cast<int>(dealer.below(hand_size[last_mover]));
+    for (drawn = 1; left >= hand[last_mover][drawn]; ++drawn) left -= hand[last_mover][drawn];
+  }
+}
+
+// A slot stands for a kind of card: its code, if a hidden hand has such a card.
+inline void Lama::true_cards(int seat, int8_t* out) const {
+  for (int r = 0, s = seat; r < num_players; ++r, s = next(s)) {
+    for (int card = 1; card <= kLlama; ++card) {
+      *out++ = hand_hidden_from(s, seat) && hand[s][card] ? static_cast<int8_t>(card) : int8_t{0};
+    }
+  }
+}
+
+inline ChanceRule Lama::chance_rule(int, int phase, int action) {
+  return {phase == kTurnPhase && action == kDraw, 1, false};
+}
+
+inline int Lama::outcome(int seat) const { return seat == last_mover ? int{drawn} : int{kNoCard}; }
+
+// The belief of a player who draws no conclusions (see unseen_counts). Without a card to draw there is no event.
+inline void Lama::odds(const Rules&, int seat, int action, float* out) const {
+  std::fill(out, out + kOutcomes, 0.0f);
+  out[0] = 1;
+  if (action != kDraw || seat != to_move) return;
+  int16_t counts[kPools * kCardKinds];
+  unseen_counts(seat, counts);
+  share_out(counts + kCardKinds, out);
+}
+
+// Cards of other hands may trade places with those of the deck. A reshuffled pile was seen by all.
+inline void Lama::arrange(const Rules&, int, int outcome) {
+  int holding = 0;  // cards of this kind where the mover cannot tell them apart
+  uint8_t* first = draw_size ? pile : pile + Rules::kMaxCards - discard_size + 1;
+  const int cards = draw_size ? draw_size : discard_size - 1;
+  for (int i = 0; i < cards; ++i) holding += first[i] == outcome;
+  for (int s = 0; draw_size && s < num_players; ++s) holding += s == to_move ? 0 : hand[s][outcome];
+  auto left = static_cast<int>(rng.below(static_cast<uint32_t>(holding)));
+  uint8_t& shown = next_draw();
+  for (int i = 0; i < cards; ++i) {
+    if (first[i] == outcome && left-- == 0) return std::swap(first[i], shown);
+  }
+  int owner = 0;
+  for (; owner == to_move || left >= hand[owner][outcome]; ++owner) left -= owner == to_move ? 0 : hand[owner][outcome];
+  --hand[owner][outcome], ++hand[owner][shown];
+  --draw_counts[shown], ++draw_counts[outcome];
+  shown = static_cast<uint8_t>(outcome);
 }
 
 inline std::string Lama::phase_name(int phase) {

@@ -62,6 +62,8 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = Rules::kKinds;
+  static constexpr int kOutcomes = 1 + kCardKinds;
+  static constexpr int kDraws = Rules::kHandCards;
 
   static constexpr int kPiles = 4;  // number of building piles, and of discard piles of a player
   static constexpr int kHandCards = Rules::kHandCards;
@@ -100,7 +102,8 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   uint8_t last_action;  // action of the last decision
   uint8_t last_card;    // card that the last decision moved
   uint8_t deadlock;     // whether the game ended in a draw
-  uint8_t spare[4];
+  uint8_t drawn;        // cards that the last decision dealt to the player to move: the last ones of that hand
+  uint8_t spare[3];
 
   // ---- play --------------------------------------------------------------------------------------------
   void reset(const Rules& rules, int players, uint64_t key) {
@@ -116,11 +119,13 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
       starter = static_cast<uint8_t>(Rng{key, uint64_t{1} << 56}.below(static_cast<uint32_t>(players)));
     }
     start_turn(starter);
+    drawn = 0;
   }
 
   void decide(const Rules&, int action) {
     last_action = static_cast<uint8_t>(action);
     last_card = kNoCard;
+    drawn = 0;
     if (action == kPass) {
       pass();
     } else if (action >= kDiscard) {
@@ -172,6 +177,13 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
   void observe(const Rules& rules, int seat, int16_t* out, bool counts = true) const;
   void unseen_counts(int seat, int16_t* out) const;
   void determinize(const Rules& rules, int seat, uint64_t key);
+  void true_cards(int seat, int8_t* out) const;
+
+  static ChanceRule chance_rule(int players, int phase, int action);
+  int outcome(int seat) const;
+  void odds(const Rules& rules, int seat, int action, float* out) const;
+  void arrange(const Rules& rules, int action, int outcome);
+  void draws(int seat, int8_t* out) const;
 
   static std::string phase_name(int phase);
   static std::string action_name(int action);
@@ -245,6 +257,7 @@ struct Skipbo : CardGame<Skipbo, SkipboRules, 6> {
         for (int i = 0; i < draw_size; ++i) ++face_down[pile[i]];
       }
       hand[to_move][hand_size[to_move]++] = draw_card();
+      ++drawn;
       idle = 0;
     }
   }

@@ -11,6 +11,7 @@ inline std::string Skipbo::check(const Rules& rules, int players) const {
   if (const std::string problem = check_table(rules, players); !problem.empty()) return problem;
   if (starter >= players) return "nobody sits where the starter does";
   if (deadlock > finished || truncated_ + deadlock > 1) return "a flag is neither 0 nor 1";
+  if (drawn > hand_size[to_move]) return "the cards drawn last are not in hand";
   if (last_action >= kNumActions || last_card > kWild) return "its last decision is none";
   if (completed > decisions || reshuffles > completed || idle > players) return "its counters contradict each other";
   for (uint8_t byte : spare) {

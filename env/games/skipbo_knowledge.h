@@ -127,6 +127,48 @@ inline void Skipbo::determinize(const Rules&, int seat, uint64_t key) {
   rng.key = dealer.next();
 }
 
+// Only the hands of others are hidden in slots; the cards under the tops of stocks lie in none.
+inline void Skipbo::true_cards(int seat, int8_t* out) const {
+  std::fill(out, out + num_players * Layout::kSlots, int8_t{0});
+  for (int r = 1, s = next(seat); r < num_players; ++r, s = next(s)) {
+    std::copy(hand[s], hand[s] + kHandCards, out + r * Layout::kSlots + Layout::kHand);
+  }
+}
+
+// A play from the stock uncovers the next card of the stock for all.
+inline ChanceRule Skipbo::chance_rule(int, int phase, int action) {
+  return {phase == kTurnPhase && action < kPlay + kPiles, 0, true};
+}
+
+inline int Skipbo::outcome(int) const {
+  return decisions && last_action < kPlay + kPiles ? stock_top(last_mover) : uint8_t{kNoCard};
+}
+
+// The belief of a player who draws no conclusions (see unseen_counts). Under the last card of a stock there is none.
+inline void Skipbo::odds(const Rules&, int seat, int action, float* out) const {
+  std::fill(out, out + kOutcomes, 0.0f);
+  out[0] = 1;
+  if (action >= kPlay + kPiles || stock_size[to_move] < 2) return;
+  int16_t counts[kPools * kCardKinds];
+  unseen_counts(seat, counts);
+  share_out(counts, out);
+}
+
+inline void Skipbo::arrange(const Rules&, int, int outcome) {
+  Places hidden;
+  hidden.add(pile, draw_size);
+  for (int s = 0; s < num_players; ++s) {
+    if (s != to_move) hidden.add(hand[s], hand_size[s]);
+    hidden.add(stock[s], std::max(stock_size[s] - 1, 0));
+  }
+  std::swap(hidden.pick(outcome, rng), stock[to_move][stock_size[to_move] - 2]);
+}
+
+inline void Skipbo::draws(int seat, int8_t* out) const {
+  std::fill(out, out + kDraws, int8_t{0});
+  if (seat == to_move) std::copy(hand[seat] + hand_size[seat] - drawn, hand[seat] + hand_size[seat], out);
+}
+
 inline std::string Skipbo::phase_name(int phase) {
   static const char* names[] = {"turn", "stuck"};
   return names[phase];

@@ -66,6 +66,7 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   static constexpr int kMaxWidth = Layout::width(kMaxPlayers);
   static constexpr int kPools = 2;
   static constexpr int kCardKinds = SkyjoRules::kValues;
+  static constexpr int kOutcomes = 1 + kCardKinds;
 
   enum Action : int { kDeck = 0, kTake = 1, kKeep = 2, kDiscard = 3, kPosition = 4 };
   enum Phase : uint8_t { kSourcePhase, kKeepPhase, kPositionPhase, kSetupPhase, kClearPhase };
@@ -94,10 +95,12 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   uint8_t ender;         // seat that ended the round, or kNobody
   uint8_t last_ender;    // seat that ended the round before, or kNobody
   uint8_t clear_column;  // column offered in the clear phase, otherwise kNobody
-  uint8_t spare[7];
+  uint8_t revealed;      // face-down card that the last decision turned up or replaced, or kNoCard
+  uint8_t spare[6];
 
   // ---- play --------------------------------------------------------------------------------------------
   void decide(const Rules& rules, int action) {
+    revealed = kNoCard;
     switch (current_phase) {
       case kSourcePhase:
         action == kDeck ? draw_from_deck() : take_discard();
@@ -151,6 +154,12 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   void observe(const Rules& rules, int seat, int16_t* out, bool counts = true) const;
   void unseen_counts(int seat, int16_t* out) const;
   void determinize(const Rules& rules, int seat, uint64_t key);
+  void true_cards(int seat, int8_t* out) const;
+
+  static ChanceRule chance_rule(int players, int phase, int action);
+  int outcome(int seat) const;
+  void odds(const Rules& rules, int seat, int action, float* out) const;
+  void arrange(const Rules& rules, int action, int outcome);
 
   static std::string phase_name(int phase);
   static std::string action_name(int action);
@@ -282,7 +291,7 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
 
   void replace(const Rules& rules, int cell) {
     const uint8_t old = grid[to_move][cell];
-    if (face_down[to_move] >> cell & 1) turn_up(to_move, cell);
+    if (face_down[to_move] >> cell & 1) show(cell);
     remember(kReplaced, 1 + cell, hand, old, hand_source);
     grid[to_move][cell] = hand;
     hand = kNoCard;
@@ -292,13 +301,13 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   }
 
   void turn_over(const Rules& rules, int cell) {
-    turn_up(to_move, cell);
+    show(cell);
     remember(kTurned, 1 + cell, grid[to_move][cell], kNoCard, kNoSource);
     after_change(rules, cell);
   }
 
   void reveal(const Rules& rules, int cell) {
-    turn_up(to_move, cell);
+    show(cell);
     remember(kRevealed, 1 + cell, grid[to_move][cell], kNoCard, kNoSource);
     clear_if_complete(rules, to_move, cell % kColumns);
     if (__builtin_popcount(face_down[to_move]) > kCells - rules.initial_reveals) return;
@@ -318,6 +327,12 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   }
 
   // ---- consequences ------------------------------------------------------------------------------------
+  // A decision turns up a card of the player to move.
+  void show(int cell) {
+    turn_up(to_move, cell);
+    revealed = grid[to_move][cell];
+  }
+
   void turn_up(int seat, int cell) {
     face_down[seat] = static_cast<uint16_t>(face_down[seat] & ~(1u << cell));
     --down_counts[grid[seat][cell]];

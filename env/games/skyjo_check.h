@@ -15,6 +15,7 @@ inline std::string Skyjo::check(const Rules& rules, int players) const {
   if (setting_up ? (starter != kNobody || ender != kNobody) : starter >= players)
     return "nobody sits where the starter does";
   if (hand > 15 || hand_source > kFromDiscard || (hand == kNoCard) != (hand_source == kNoSource)) return "no such hand";
+  if (revealed > 15) return "no such card was revealed";
   if (turns > decisions) return "its counters contradict each other";
   for (uint8_t byte : spare) {
     if (byte) return "it has something where nothing belongs";

@@ -167,6 +167,64 @@ inline void Skyjo::determinize(const Rules&, int seat, uint64_t key) {
   rng.key = dealer.next();
 }
 
+// Face-down cards of all grids, the seat's own included: nobody has looked at them.
+inline void Skyjo::true_cards(int seat, int8_t* out) const {
+  for (int r = 0, s = seat; r < num_players; ++r, s = next(s)) {
+    for (int cell = 0; cell < kCells; ++cell) {
+      *out++ = face_down[s] >> cell & 1 ? static_cast<int8_t>(grid[s][cell]) : int8_t{0};
+    }
+  }
+}
+
+// A card drawn from the deck is its drawer's secret for one decision: keeping or discarding it shows it to all, or puts
+// it where all will see it, within the same turn. No private information lasts, so searches may let all players know
+// it; `outcome` is strict and tells it to the drawer alone.
+inline ChanceRule Skyjo::chance_rule(int, int phase, int action) {
+  if (phase == kSourcePhase) return {action == kDeck, 1, true};
+  return {(phase == kPositionPhase || phase == kSetupPhase) && action >= kPosition, 0, true};
+}
+
+// A drawn card is read from the hand, which `determinize` may have changed, and not remembered.
+inline int Skyjo::outcome(int seat) const {
+  if (event(1).kind == kDrew) return hand_hidden_from(seat) ? int{kNoCard} : hand;
+  return revealed;
+}
+
+inline void Skyjo::odds(const Rules&, int seat, int action, float* out) const {
+  std::fill(out, out + kOutcomes, 0.0f);
+  out[0] = 1;
+  const bool drawing = current_phase == kSourcePhase && action == kDeck;
+  const bool turning = action >= kPosition && (face_down[to_move] >> (action - kPosition) & 1);
+  if (!turning && (!drawing || seat != to_move)) return;
+  int16_t counts[kPools * kCardKinds];
+  unseen_counts(seat, counts);
+  share_out(counts + (drawing ? kCardKinds : 0), out);
+}
+
+// The pools are those of `unseen_counts`: before a reshuffle the draw pile and all face-down cards are one.
+inline void Skyjo::arrange(const Rules&, int action, int outcome) {
+  const bool drawing = current_phase == kSourcePhase;
+  Places hidden;
+  if (drawing && draw_size == 0) {
+    hidden.add(pile + Rules::kMaxCards - discard_size + 1, discard_size - 1);
+  } else {
+    if (drawing || !reshuffled) hidden.add(pile, draw_size);
+    for (int s = 0; s < num_players && !(drawing && reshuffled); ++s) {
+      for (uint32_t cells = face_down[s]; cells; cells &= cells - 1) hidden.add(&grid[s][__builtin_ctz(cells)], 1);
+    }
+  }
+  uint8_t& found = hidden.pick(outcome, rng);
+  uint8_t& shown = drawing ? next_draw() : grid[to_move][action - kPosition];
+  const auto in_pile = [this](const uint8_t& place) { return &place >= pile && &place < pile + Rules::kMaxCards; };
+  if (in_pile(found) != in_pile(shown)) {
+    uint8_t* found_in = in_pile(found) ? draw_counts : down_counts;
+    uint8_t* shown_in = in_pile(shown) ? draw_counts : down_counts;
+    --found_in[found], ++found_in[shown];
+    --shown_in[shown], ++shown_in[found];
+  }
+  std::swap(found, shown);
+}
+
 inline std::string Skyjo::phase_name(int phase) {
   static const char* names[] = {"source", "keep", "position", "setup", "clear"};
   return names[phase];
