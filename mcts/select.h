@@ -13,7 +13,7 @@ namespace mcts {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kSmallestRange = 1e-8f;  // smallest range of values that are rescaled to 0..1
-inline constexpr int kMaxActions = 64;
+inline constexpr int kMaxEdges = 64;            // most actions or outcomes of a node
 
 // The legal action with the highest score; the first of several equal ones.
 inline int best_action(const float* score, uint64_t legal) {
@@ -114,14 +114,14 @@ class Puct {
     const float* prior = &tree.prior[e];
     const float* q = &tree.q[e];
     const float own = tree.value[tree.per_value(node) + static_cast<size_t>(judge(config_, tree, node))];
-    float known[kMaxActions];
+    float known[kMaxEdges];
     for (int a = 0; a < tree.stride; ++a) known[a] = evaluated[a] > 0 ? q[a] : own;
     const float lowest = std::min(own, lowest_of(known, tree.stride));
     const float highest = std::max(own, highest_of(known, tree.stride));
     const float scale = 1.0f / std::max(highest - lowest, kSmallestRange);
     const float unvisited = config_.unvisited == Unvisited::kNeutral ? (own - lowest) * scale : 0.0f;
     const float explore = explore_[static_cast<size_t>(tree.node[node].visits)];
-    float score[kMaxActions];
+    float score[kMaxEdges];
     for (int a = 0; a < tree.stride; ++a) score[a] = evaluated[a] > 0 ? (q[a] - lowest) * scale : unvisited;
     if (config_.leaves > 1) {
       for (int a = 0; a < tree.stride; ++a) {
@@ -187,7 +187,7 @@ class Gumbel {
   // The action to follow at an inner node: visits follow the improved policy.
   int choose(const Tree& tree, size_t node) const {
     const float* visits = &tree.edge_visits[tree.edge(node)];
-    float policy[kMaxActions];
+    float policy[kMaxEdges];
     improved_policy(tree, node, policy);
     const float scale = 1.0f / (1.0f + sum(tree.stride, [&](int a) { return visits[a]; }));
     for (int a = 0; a < tree.stride; ++a) policy[a] -= visits[a] * scale;
@@ -208,7 +208,7 @@ class Gumbel {
     const float* visits = &tree.edge_visits[e];
     const float* logit = &tree.logit[e];
     const uint64_t legal = tree.node[root].legal;
-    float score[kMaxActions];
+    float score[kMaxEdges];
     completed_q(tree, root, score);
     float highest = -kInfinity;
     for (uint64_t rest = legal; rest; rest &= rest - 1) highest = std::max(highest, logit[__builtin_ctzll(rest)]);
@@ -219,15 +219,15 @@ class Gumbel {
     return best_action(score, legal);
   }
 
-  // Values of all actions, [stride]: unvisited ones take the mixed value (appendix D); rescaled to 0..1 and weighted by
-  // how much has been searched.
+  // Values of all actions, [stride]: unvisited ones take the mixed value (appendix D), and so do visited ones in part if
+  // few visits are not to be trusted; rescaled to 0..1 and weighted by how much has been searched.
   void completed_q(const Tree& tree, size_t node, float* out) const {
     const size_t e = tree.edge(node);
     const float* visits = &tree.edge_visits[e];
     const float* evaluated = &tree.edge_values[e];
     const float* prior = &tree.prior[e];
     const float* q = &tree.q[e];
-    float share[kMaxActions];  // prior of the evaluated actions, 0 for the others
+    float share[kMaxEdges];  // prior of the evaluated actions, 0 for the others
     for (int a = 0; a < tree.stride; ++a) {
       const float p = prior[a] > std::numeric_limits<float>::min() ? prior[a] : std::numeric_limits<float>::min();
       share[a] = evaluated[a] > 0 ? p : 0.0f;
@@ -238,10 +238,16 @@ class Gumbel {
     const float known = mass > 0 ? weighted / mass : 0.0f;
     const float mixed = (tree.node[node].raw_value + total * known) / (total + 1.0f);
     for (int a = 0; a < tree.stride; ++a) out[a] = evaluated[a] > 0 ? q[a] : mixed;
+    if (config_.value_visits > 0) {
+      for (int a = 0; a < tree.stride; ++a) {
+        out[a] = mixed + (out[a] - mixed) * (evaluated[a] / (evaluated[a] + config_.value_visits));
+      }
+    }
     for (int a = tree.actions; a < tree.stride; ++a) out[a] = out[0];  // padding must not widen the range
     const float lowest = lowest_of(out, tree.stride), highest = highest_of(out, tree.stride);
     const float range = config_.rescale_values ? std::max(highest - lowest, kSmallestRange) : 1.0f;
-    const float weight = (config_.maxvisit_init + highest_of(visits, tree.stride)) * config_.value_scale / range;
+    const float most = config_.visit_trust * highest_of(visits, tree.stride);
+    const float weight = (config_.maxvisit_init + most) * config_.value_scale / range;
     for (int a = 0; a < tree.actions; ++a) out[a] = (out[a] - lowest) * weight;
     for (int a = tree.actions; a < tree.stride; ++a) out[a] = 0;
   }

@@ -87,6 +87,10 @@ class SearchConfig(Section):
     value_scale: float = tree_setting("value_scale")
     maxvisit_init: float = tree_setting("maxvisit_init")
     rescale_values: bool = tree_setting("rescale_values")
+    visit_trust: float = tree_setting("visit_trust")
+    value_visits: float = tree_setting("value_visits")
+    chance_source: str = tree_setting("chance_source")
+    chance_choice: str = tree_setting("chance_choice")
     tree_threads: int = tree_setting("tree_threads")
     prior_temperature: float = number(
         1.0,

@@ -140,6 +140,9 @@ class BaseNetwork(nn.Module, ABC):
         rewards = self.support.expectation(reward_logits)
         if backup == "ego":
             rewards = self.of_root_player(rewards, (to_play - shift) % self.num_players)
+        elif self.frame == "mover":  # the search wants them in the frame of the new latent
+            seats = torch.arange(self.num_players, device=shift.device)
+            rewards = rewards.gather(1, (seats + shift.unsqueeze(1)) % self.num_players)
         return latent, torch.cat([*self.policy_and_values(latent, to_play, backup), rewards], 1)
 
     def policy_and_values(self, latent: Tensor, to_play: Tensor, backup: str) -> tuple[Tensor, Tensor]:

@@ -85,7 +85,7 @@ class Lane:
         else:
             self._latents = torch.zeros(shape, device=self.device)
         pinned = self.device.type == "cuda"
-        self._requests = torch.zeros(4, rows, dtype=torch.int64, pin_memory=pinned)
+        self._requests = torch.zeros(5, rows, dtype=torch.int64, pin_memory=pinned)
         self._outputs = torch.zeros(rows, A + 2 * V, pin_memory=pinned)
 
     @property
@@ -230,8 +230,8 @@ class Lane:
 
 
 def _recurrent(network: BaseNetwork, latents: Tensor, requests: Tensor, backup: str) -> tuple[Tensor, Tensor]:
-    """latents [nodes B, L], requests [4, N], the rows of a `Requests` -> next latents [N, L], outputs [N, A + 2 V]."""
-    parent, action, shift, to_play = requests
+    """latents [nodes B, L], requests [5, N], the rows of a `Requests` -> next latents [N, L], outputs [N, A + 2 V]."""
+    parent, action, shift, to_play, _ = requests
     return network.recurrent(latents[parent], action, shift, to_play, backup)
 
 

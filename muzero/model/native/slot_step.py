@@ -112,6 +112,11 @@ class SlotStep:
         """
         columns = requests.parent, requests.action, requests.shift, requests.to_play
         self._native.advance(latents, *columns, first, games, backup == "ego", outputs)
+        if backup == "maxn":  # the search wants rewards in the frame of the new latents
+            players = self.network.spec.num_players
+            seats = (np.arange(players) + requests.shift[:, None]) % players
+            rewards = outputs[:, -players:]
+            rewards[:] = np.take_along_axis(rewards, seats, 1)
 
     def _sizes(self) -> dict[str, int]:
         dynamics, trunk, policy = self._parts
