@@ -9,7 +9,7 @@
 ('deck', 'take', 'keep', 'discard')
 """
 
-from env.description import DEFAULT_BOT, GameDescription, Rules, describe, games
+from env.description import DEFAULT_BOT, GameDescription, Rules, SlotClasses, describe, games
 from env.vector import SKIP, Bot, Records, VecEnv, make, parse_bot
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "GameDescription",
     "Records",
     "Rules",
+    "SlotClasses",
     "VecEnv",
     "describe",
     "games",

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from env import _native
 
@@ -171,6 +171,25 @@ class GameDescription:
             block = numbers[group.offset :][: group.count * len(names)].reshape(group.count, len(names))
             decoded[group.name] = [dict(zip(names, token, strict=True)) for token in block.tolist()]
         return decoded
+
+
+class SlotClasses:
+    """Classes of slots that an observer cannot tell apart, computed from observation rows; see `VecEnv.slot_classes`.
+
+    Args:
+      game: name of the game.
+      num_players: players at the table.
+    """
+
+    def __init__(self, game: str, num_players: int) -> None:
+        info = _native.describe(game, num_players=num_players, preset="official", rules=[], counts=True)
+        self._native = _native.SlotClasses(info)
+
+    def __call__(self, rows: NDArray[np.int16]) -> NDArray[np.uint8]:
+        """Classes [N, S] of the slots of all players that observation rows [N, W] show, the observer's first."""
+        out = np.empty((len(rows), self._native.slots), np.uint8)
+        self._native.write(np.ascontiguousarray(rows), out)
+        return out
 
 
 def split_rules(rules: Rules) -> tuple[str, list[tuple[str, RuleValue]]]:

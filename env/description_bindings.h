@@ -7,13 +7,15 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
-#include "env/game_info.h"
+#include "env/slot_classes.h"
+#include "native/arrays.h"
 
 namespace env {
 
 namespace nb = nanobind;
 
 inline void bind_description(nb::module_& m) {
+  using namespace nb::literals;
   nb::class_<Field>(m, "Field")
       .def_ro("name", &Field::name)
       .def_ro("vocabulary", &Field::vocabulary)
@@ -81,6 +83,19 @@ inline void bind_description(nb::module_& m) {
       .def_ro("bots", &GameInfo::bots)
       .def_ro("state_bytes", &GameInfo::state_bytes)
       .def_ro("symmetric", &GameInfo::symmetric);
+  nb::class_<SlotClasses>(m, "SlotClasses")
+      .def(nb::init<const GameInfo&>(), "info"_a)
+      .def_prop_ro("slots", &SlotClasses::slots)
+      .def(
+          "write",
+          [](const SlotClasses& classes, const native::Input& rows, const native::Array& out) {
+            const auto count = static_cast<int64_t>(rows.ndim() ? rows.shape(0) : 0);
+            const int16_t* from = native::data_of<int16_t>(rows, "rows", {count, classes.width()});
+            uint8_t* to = native::data_of<uint8_t>(out, "out", {count, classes.slots()});
+            nb::gil_scoped_release release;
+            for (int64_t i = 0; i < count; ++i) classes.write(from + i * classes.width(), to + i * classes.slots());
+          },
+          "rows"_a, "out"_a);
 }
 
 }  // namespace env

@@ -37,6 +37,9 @@ class SlotClasses {
     }
   }
 
+  int slots() const { return players_ * slots_; }  // slots of all players
+  int width() const { return spec_.width; }        // numbers in a row
+
   // Writes the classes [players * slots] of the slots that the row shows, those of its observer first.
   void write(const int16_t* row, uint8_t* out) const {
     std::vector<uint64_t> content = roles_;

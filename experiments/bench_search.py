@@ -134,7 +134,7 @@ def flops_per_simulation(network: Network, backup: str) -> float:
     latent = torch.zeros(rows, network.latent_dim)
     index = torch.zeros(rows, dtype=torch.int64)
     with FlopCounterMode(display=False) as counter:  # with gradients: products without them are not counted
-        network.recurrent(latent, index, index, index, backup)
+        network.recurrent(latent, index, index, index, index, backup)
     return counter.get_total_flops() / rows
 
 
@@ -175,7 +175,7 @@ def plain_search(network: Network, obs: torch.Tensor, legal: np.ndarray, simulat
                 key=lambda item: item[1].reward + item[1].value() + scale * item[1].prior / (item[1].visits + 1),
             )
             path.append(node)
-        latent, outputs = network.recurrent(parent.latent, torch.tensor([action]), zero, zero, "ego")
+        latent, outputs = network.recurrent(parent.latent, torch.tensor([action]), zero, zero, zero, "ego")
         node.reward = float(outputs[0, -1])
         value = expand(node, latent, outputs, np.arange(A))
         for visited in reversed(path):

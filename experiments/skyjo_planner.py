@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ from experiments import common
 from experiments.common import Row, Run
 from muzero.agents.agents import Policy, Searcher, Situation
 from muzero.agents.bots import Bot
-from muzero.agents.loading import load_network
-from muzero.config import SearchConfig, require
+from muzero.agents.loading import load_agent
+from muzero.config import require
 from muzero.matches.value_check import check_values, network_values
 from muzero.model.interface import BaseNetwork
 
@@ -238,13 +238,13 @@ def deck_take_figures(network: BaseNetwork, searchers: dict[int, Searcher], sour
 def probe(run: Run, options: argparse.Namespace) -> Row:
     """All figures of one run."""
     iteration = common.iteration_of(run, options.iteration)
-    network, search = load_network(run.path, iteration)
+    searchers = {n: _searcher(run, iteration, n) for n in options.counts}
+    network = searchers[options.counts[0]].planner.network
     policy = Policy(network)
     figures: Row = {"run": run.label, "variant": run.variant, "iteration": iteration}
     check = check_values(network, RULES, positions=options.games, playouts=16, seed=options.seed)
     figures["value"] = {"n": options.games, "rmse": check.rmse, "bias": check.bias, "spread": check.spread}
     figures["reward"] = reward_figures(network, collect(policy, "ending", 512, options.seed))
-    searchers = {n: _searcher(network, search, n) for n in options.counts}
     agents = {"greedy": Bot("greedy"), "policy": policy, **{str(n): s for n, s in searchers.items()}}
     figures["regret"] = regret_figures(agents, collect(policy, "last", 256, options.seed), 400, options.seed)
     source = collect(policy, "source", 128, options.seed)
@@ -252,8 +252,10 @@ def probe(run: Run, options: argparse.Namespace) -> Row:
     return figures
 
 
-def _searcher(network: BaseNetwork, search: SearchConfig, simulations: int) -> Searcher:
-    return Searcher(network, replace(search, simulations=simulations), 256)
+def _searcher(run: Run, iteration: int, simulations: int) -> Searcher:
+    agent = load_agent(common.agent_of(run, iteration, simulations=simulations))
+    assert isinstance(agent, Searcher)
+    return agent
 
 
 def markdown(rows: Sequence[Row], command: str) -> str:

@@ -15,6 +15,6 @@ backs the results up:
 """
 
 from mcts._native import Config, Field, considered_visits
-from mcts.search import PhaseTable, Requests, Results, Search
+from mcts.search import ActionTable, PhaseTable, Requests, Results, Search
 
-__all__ = ["Config", "Field", "PhaseTable", "Requests", "Results", "Search", "considered_visits"]
+__all__ = ["ActionTable", "Config", "Field", "PhaseTable", "Requests", "Results", "Search", "considered_visits"]

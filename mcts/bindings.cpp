@@ -234,10 +234,11 @@ nb::dict tree_arrays(nb::handle self) {
   const int64_t words = sizeof(Node) / sizeof(int32_t), bytes = sizeof(Node);
   nb::dict fields;
   fields["parent"] = view(&n->parent, words);
-  fields["action"] = view(&n->action, words);
+  fields["edge"] = view(&n->edge, words);
   fields["visits"] = view(&n->visits, words);
   fields["to_play"] = view(&n->to_play, bytes);
   fields["phase"] = view(&n->phase, bytes);
+  fields["chance"] = view(&n->chance, bytes);
   fields["value"] = view(t.value, t.block, V);
   fields["reward"] = view(t.reward, t.block, V);
   fields["child"] = view(t.child, t.block, E);
@@ -248,15 +249,16 @@ nb::dict tree_arrays(nb::handle self) {
 }
 
 Requests requests_of(const Search& s, const Array& parent, const Array& action, const Array& shift,
-                     const Array& to_play) {
+                     const Array& to_play, const Array& outcome) {
   const native::Shape shape = {int64_t{s.config().leaves} * s.active()};
   return {data_of<int64_t>(parent, "parent", shape), data_of<int64_t>(action, "action", shape),
-          data_of<int64_t>(shift, "shift", shape), data_of<int64_t>(to_play, "to_play", shape)};
+          data_of<int64_t>(shift, "shift", shape), data_of<int64_t>(to_play, "to_play", shape),
+          data_of<int64_t>(outcome, "outcome", shape)};
 }
 
 const float* outputs_of(const Search& s, const Input& outputs) {
   const Setup& c = s.config();
-  return data_of<float>(outputs, "outputs", {int64_t{c.leaves} * s.active(), c.actions + 2 * c.values()});
+  return data_of<float>(outputs, "outputs", {int64_t{c.leaves} * s.active(), c.width()});
 }
 
 }  // namespace
@@ -271,7 +273,10 @@ NB_MODULE(_native, m) {
           "__init__",
           [](Search* self, const Config& config, int batch, int num_actions, int num_players, bool mover_frame,
              int phases, const std::vector<uint8_t>& possible, const std::vector<uint8_t>& next_phase,
-             const std::vector<uint8_t>& turn_passes) {
+             const std::vector<uint8_t>& turn_passes, int num_outcomes, int num_pools,
+             const std::vector<uint8_t>& chance, const std::vector<uint8_t>& pool, int touches,
+             const std::vector<int>& action_kind, const std::vector<int>& action_slots,
+             const std::vector<int>& action_roles, const std::vector<int>& block_of) {
             Setup setup;
             static_cast<Config&>(setup) = config;
             setup.batch = batch;
@@ -282,10 +287,20 @@ NB_MODULE(_native, m) {
             setup.possible = possible;
             setup.next_phase = next_phase;
             setup.turn_passes = turn_passes;
+            setup.outcomes = num_outcomes;
+            setup.pools = num_pools;
+            setup.chance = chance;
+            setup.pool = pool;
+            setup.touches = touches;
+            setup.action_kind = action_kind;
+            setup.action_slots = action_slots;
+            setup.action_roles = action_roles;
+            setup.block_of = block_of;
             new (self) Search(setup);
           },
           nb::kw_only(), "config"_a, "batch"_a, "num_actions"_a, "num_players"_a, "mover_frame"_a, "phases"_a,
-          "possible"_a, "next_phase"_a, "turn_passes"_a)
+          "possible"_a, "next_phase"_a, "turn_passes"_a, "num_outcomes"_a, "num_pools"_a, "chance"_a, "pool"_a,
+          "touches"_a, "action_kind"_a, "action_slots"_a, "action_roles"_a, "block_of"_a)
       .def_prop_ro("steps", [](const Search& s) { return s.config().steps(); })
       .def_prop_ro("nodes", [](const Search& s) { return s.config().nodes(); })
       .def_prop_ro("levels", &Search::levels)
@@ -295,7 +310,8 @@ NB_MODULE(_native, m) {
       .def(
           "begin",
           [](Search& s, const Input& outputs, const Input& legal, const Input& phase, const Input& keys,
-             const std::optional<Input>& noise) {
+             const std::optional<Input>& noise, const std::optional<Input>& counts,
+             const std::optional<Input>& classes) {
             const Setup& c = s.config();
             const auto count = std::clamp<int64_t>(outputs.ndim() ? outputs.shape(0) : 0, 1, c.batch);
             const float* o = data_of<float>(outputs, "outputs", {count, c.actions + c.values()});
@@ -303,18 +319,22 @@ NB_MODULE(_native, m) {
             const int8_t* p = data_of<int8_t>(phase, "phase", {count});
             const uint64_t* k = data_of<uint64_t>(keys, "keys", {count});
             const float* n = noise ? data_of<float>(*noise, "noise", {count, c.actions}) : nullptr;
+            const int16_t* seen =
+                counts ? data_of<int16_t>(*counts, "counts", {count, c.pools, c.outcomes - 1}) : nullptr;
+            const uint8_t* same = classes ? data_of<uint8_t>(*classes, "classes", {count, c.slots()}) : nullptr;
             nb::gil_scoped_release release;
-            s.begin(static_cast<int>(count), o, l, p, k, n);
+            s.begin(static_cast<int>(count), o, l, p, k, n, seen, same);
           },
-          "outputs"_a, "legal"_a, "phase"_a, "keys"_a, "noise"_a.none())
+          "outputs"_a, "legal"_a, "phase"_a, "keys"_a, "noise"_a.none(), "counts"_a.none(), "classes"_a.none())
       .def(
           "select",
-          [](Search& s, const Array& parent, const Array& action, const Array& shift, const Array& to_play) {
-            const Requests requests = requests_of(s, parent, action, shift, to_play);
+          [](Search& s, const Array& parent, const Array& action, const Array& shift, const Array& to_play,
+             const Array& outcome) {
+            const Requests requests = requests_of(s, parent, action, shift, to_play, outcome);
             nb::gil_scoped_release release;
             s.select(requests);
           },
-          "parent"_a, "action"_a, "shift"_a, "to_play"_a)
+          "parent"_a, "action"_a, "shift"_a, "to_play"_a, "outcome"_a)
       .def(
           "expand",
           [](Search& s, const Input& outputs) {
@@ -326,13 +346,13 @@ NB_MODULE(_native, m) {
       .def(
           "expand_and_select",
           [](Search& s, const Input& outputs, const Array& parent, const Array& action, const Array& shift,
-             const Array& to_play) {
+             const Array& to_play, const Array& outcome) {
             const float* numbers = outputs_of(s, outputs);
-            const Requests requests = requests_of(s, parent, action, shift, to_play);
+            const Requests requests = requests_of(s, parent, action, shift, to_play, outcome);
             nb::gil_scoped_release release;
             s.expand_and_select(numbers, requests);
           },
-          "outputs"_a, "parent"_a, "action"_a, "shift"_a, "to_play"_a)
+          "outputs"_a, "parent"_a, "action"_a, "shift"_a, "to_play"_a, "outcome"_a)
       .def(
           "targets",
           [](Search& s, const Array& policy, const Array& values) {

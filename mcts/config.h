@@ -2,6 +2,7 @@
 // `mcts.Config`.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -43,6 +44,8 @@ struct Range {
 enum class Algorithm { kGumbel, kPuct };
 enum class Backup { kMaxn, kEgo };
 enum class Unvisited { kNeutral, kLowest };
+enum class ChanceSource { kLearned, kExact, kUniform };
+enum class ChanceChoice { kSpread, kPrior };
 
 // Choices are members of an enum, named in its order.
 using Choices = std::vector<std::string>;
@@ -68,6 +71,9 @@ struct Config {
   float gumbel_scale = 1.0f;
   float value_scale = 0.1f, maxvisit_init = 50.0f;
   bool rescale_values = true;
+  float visit_trust = 1.0f, value_visits = 0.0f;
+  ChanceSource chance_source = ChanceSource::kLearned;
+  ChanceChoice chance_choice = ChanceChoice::kSpread;
   int tree_threads = 1;
 
   // Shows every setting to a visitor, which has the members `choice`, `integer`, `real` and `flag`.
@@ -99,6 +105,18 @@ struct Config {
     v.flag("rescale_values", &Config::rescale_values,
            "gumbel: rescale the values of a node to 0..1 before they are weighted, so that its best action stands out "
            "by as much whether it is better by a lot or by chance; otherwise the weight is per unit of value");
+    v.real("visit_trust", &Config::visit_trust, from_zero,
+           "gumbel: how much each visit of the most visited action adds to the weight of values; 1 in the paper");
+    v.real("value_visits", &Config::value_visits, from_zero,
+           "gumbel: visits at which an action's value counts half, the other half being the node's mixed value, "
+           "which stands for untried actions; 0 trusts a single visit fully");
+    v.choice("chance_source", &Config::chance_source, Choices{"learned", "exact", "uniform"},
+             "probabilities of the outcomes of a chance event: the network's (learned), in proportion to the unseen "
+             "cards that begin is given, without those drawn on the path (exact), or equal (uniform); that no "
+             "outcome is seen is as likely as the network says");
+    v.choice("chance_choice", &Config::chance_choice, Choices{"spread", "prior"},
+             "which outcome a visit of a chance node follows: stratified draws, which are unbiased (spread), or the "
+             "highest probability / (visits + 1), as in Stochastic MuZero (prior)");
     v.integer("tree_threads", &Config::tree_threads, Range{1, 1024}, "threads that share the trees of a batch");
   }
 
@@ -137,8 +155,26 @@ struct Setup : Config {
   int phases = 1;
   std::vector<uint8_t> possible, next_phase, turn_passes;
 
+  // Chance events. Outcomes have codes: 0 if nothing happened or was seen, otherwise 1 to outcomes - 1.
+  int outcomes = 1;             // number of codes, at most 64; 1 makes no chance nodes
+  int pools = 1;                // number of sets of cards that events draw from
+  std::vector<uint8_t> chance;  // [phases * actions] whether an event may follow; not read without outcomes
+  std::vector<uint8_t> pool;    // [phases * actions] set of cards that the event draws from
+
+  // Equivalent actions, which are searched as one: see equivalence.h. There is no such table if block_of is empty.
+  int touches = 0;                // most slots that an action touches, K
+  std::vector<int> action_kind;   // [actions]
+  std::vector<int> action_slots;  // [actions * K] slots touched, counted from the mover's first one on; -1 fills up
+  std::vector<int> action_roles;  // [actions * K] role of each of them
+  std::vector<int> block_of;      // [slots of a player] symmetric block that a slot belongs to
+
   bool maxn() const { return backup == Backup::kMaxn; }
   int values() const { return maxn() ? players : 1; }
+  // Numbers per row that `expand` takes: logits, outcome logits if there are outcomes, values, rewards.
+  int width() const { return actions + (outcomes > 1 ? outcomes : 0) + 2 * values(); }
+  // Whether `begin` must be told how many cards of each kind are unseen.
+  bool needs_counts() const { return outcomes > 1 && chance_source == ChanceSource::kExact; }
+  int slots() const { return players * static_cast<int>(block_of.size()); }
 
   void check() const {
     const auto require = [](const char* name, int got, const Range& range) {
@@ -156,6 +192,41 @@ struct Setup : Config {
     }
     for (uint8_t phase : next_phase) {
       if (phase >= phases) throw SettingError("phase table", "a phase of the table", std::to_string(phase));
+    }
+    check_chance(table);
+    if (!block_of.empty()) check_equivalence();
+  }
+
+ private:
+  void check_chance(size_t table) const {
+    const Range codes{1, 64};
+    if (!codes.contains(outcomes)) throw SettingError("num_outcomes", codes.text(), std::to_string(outcomes));
+    if (outcomes == 1) return;
+    if (chance.size() != table || pool.size() != table) {
+      throw std::invalid_argument("phase table: expected chance and pool for each of " + std::to_string(phases) +
+                                  " phases and " + std::to_string(actions) + " actions, because there are " +
+                                  std::to_string(outcomes) + " outcomes");
+    }
+    for (uint8_t row : pool) {
+      if (row >= pools) throw SettingError("phase table: pool", Range{0, pools - 1.0}.text(), std::to_string(row));
+    }
+  }
+
+  void check_equivalence() const {
+    const auto A = static_cast<size_t>(actions), K = static_cast<size_t>(std::max(touches, 0));
+    const auto per = static_cast<int>(block_of.size());
+    const auto require = [](const char* name, int got, const Range& range) {
+      if (!range.contains(got)) throw SettingError(name, range.text(), std::to_string(got));
+    };
+    require("action table: slots of a player", per, {1, 255});
+    if (action_kind.size() != A || action_slots.size() != A * K || action_roles.size() != A * K) {
+      throw std::invalid_argument("action table: expected kind, slots and roles of " + std::to_string(actions) +
+                                  " actions");
+    }
+    for (int block : block_of) require("action table: block_of", block, {0, per - 1.0});
+    for (size_t i = 0; i < A * K; ++i) {
+      require("action table: slots", action_slots[i], {-1, slots() - 1.0});
+      if (action_slots[i] >= 0) require("action table: roles", action_roles[i], {0, 255});
     }
   }
 };

@@ -12,18 +12,22 @@
 #include <chrono>
 #include <memory>
 
+#include "mcts/chance.h"
+#include "mcts/checks.h"
+#include "mcts/equivalence.h"
+#include "mcts/noise.h"
 #include "mcts/select.h"
-#include "native/bits.h"
 #include "native/thread_pool.h"
 
 namespace mcts {
 
 // Evaluations that the network has to make in one step, [L, B].
 struct Requests {
-  int64_t* parent;  // index into hidden states laid out [nodes, B]
+  int64_t* parent;  // index into hidden states laid out [nodes, B], of a decision node
   int64_t* action;
   int64_t* shift;    // 1 where the turn passes to the next player, else 0
   int64_t* to_play;  // seat to move at the new node, relative to the root's player
+  int64_t* outcome;  // outcome of the chance event after the action, 0 where it is not told
 };
 
 inline constexpr int kAhead = 2;  // games between a prefetch and its use
@@ -33,9 +37,11 @@ class Search {
  public:
   explicit Search(const Setup& setup)
       : config_((setup.check(), setup)),
-        tree_(config_.batch, config_.nodes(), config_.actions, config_.values()),
+        tree_(config_.batch, config_.nodes(), config_.actions, config_.outcomes, config_.values()),
         puct_(config_),
         gumbel_(config_),
+        chance_(config_, tree_),
+        equivalence_(config_, tree_),
         noise_(static_cast<size_t>(config_.batch) * static_cast<size_t>(tree_.stride)),
         leaves_(static_cast<size_t>(config_.batch) * static_cast<size_t>(config_.leaves)),
         paths_(static_cast<size_t>(config_.batch) * kPath, kNone),
@@ -64,24 +70,16 @@ class Search {
   // Starts n <= B new trees; the arrays of this search then have n rows where the comments below say B. Hidden states
   // stay laid out [nodes, B]. outputs [B, A + V]: logits, values. legal [B]: a bit per action. phase [B]. keys [B]:
   // seeds of each row's random numbers. noise [B, A] or null: Gumbel or Dirichlet noise to use instead of drawing it.
+  // counts [B, pools, outcomes - 1] or null: unseen cards of each kind. classes [B, slots] or null: classes of the slots,
+  // by which equivalent actions are joined.
   void begin(int count, const float* outputs, const uint64_t* legal, const int8_t* phase, const uint64_t* keys,
-             const float* noise) {
+             const float* noise = nullptr, const int16_t* counts = nullptr, const uint8_t* classes = nullptr) {
     const int A = config_.actions, V = config_.values();
-    for (int game = 0; game < count; ++game) {
-      if (!legal[game]) throw std::invalid_argument("game " + std::to_string(game) + ": no action is legal");
-      if (A < 64 && legal[game] >> A) {
-        throw std::invalid_argument("game " + std::to_string(game) + ": action " +
-                                    std::to_string(63 - __builtin_clzll(legal[game])) +
-                                    " is legal, expected actions 0 to " + std::to_string(A - 1));
-      }
-      if (phase[game] < 0 || phase[game] >= config_.phases) {
-        throw std::invalid_argument("game " + std::to_string(game) + ": phase " + std::to_string(phase[game]) +
-                                    ", expected 0 to " + std::to_string(config_.phases - 1));
-      }
-    }
+    check_roots(config_, count, legal, phase, counts, classes);
     begun_ = false;
     step_ = 0;
     levels_ = 0;
+    equivalence_.begin(classes != nullptr);
     selected_ = false;
     active_ = count;
     keys_.assign(keys, keys + count);
@@ -91,6 +89,8 @@ class Search {
       tree_.node[root].legal = legal[game];
       tree_.node[root].phase = static_cast<uint8_t>(phase[game]);
       tree_.node[root].to_play = 0;
+      chance_.begin(game, keys[game], counts ? counts + static_cast<size_t>(game) * chance_.game_counts() : nullptr);
+      if (classes) equivalence_.set_root(game, classes);
       const float* out = outputs + static_cast<int64_t>(game) * (A + V);
       fill(game, root, out, out + A);
       tree_.node[root].visits = tree_.node[root].evaluated = 1;
@@ -134,30 +134,30 @@ class Search {
     ++step_;
   }
 
-  // Training targets. policy [B, A]: visit shares (PUCT) or the improved policy (Gumbel). values [B, V]: search values
-  // of the roots.
+  // Training targets. policy [B, A]: visit shares (PUCT) or the improved policy (Gumbel), in equal parts for equivalent
+  // actions. values [B, V]: search values of the roots.
   void targets(float* policy, float* values) {
     (void)active();
     const int A = config_.actions, V = config_.values();
     each_game([&](int game) {
       const size_t root = tree_.at(game, kRoot);
-      float target[kMaxActions];
+      float target[kMaxEdges];
       policy_target(root, target);
-      std::copy_n(target, A, policy + static_cast<int64_t>(game) * A);
+      equivalence_.share_out(game, target, policy + static_cast<int64_t>(game) * A);
       std::copy_n(&tree_.value[tree_.per_value(root)], V, values + static_cast<int64_t>(game) * V);
     });
   }
 
-  // Statistics of the root's actions. visits [B, A]. q [B, A]: values of the actions tried, for the root's player; 0
-  // for the others.
+  // Statistics of the root's actions. visits [B, A], in equal parts for equivalent actions. q [B, A]: values of the
+  // actions tried, for the root's player; 0 for the others.
   void root_actions(float* visits, float* q) {
     (void)active();
     const int A = config_.actions;
     each_game([&](int game) {
       const size_t e = tree_.edge(tree_.at(game, kRoot));
       const int64_t row = static_cast<int64_t>(game) * A;
-      std::copy_n(&tree_.edge_visits[e], A, visits + row);
-      std::copy_n(&tree_.q[e], A, q + row);
+      equivalence_.share_out(game, &tree_.edge_visits[e], visits + row);
+      for (int a = 0; a < A; ++a) q[row + a] = tree_.q[e + static_cast<size_t>(equivalence_.representative(game, a))];
     });
   }
 
@@ -204,25 +204,29 @@ class Search {
       const int32_t node = simulate(game, 1 + step * config_.leaves + leaf, levels);
       const size_t at = static_cast<size_t>(leaf) * static_cast<size_t>(active_) + static_cast<size_t>(game);
       leaves_[at] = node;
-      const size_t n = tree_.at(game, node), up = tree_.at(game, tree_.node[n].parent);
-      requests.parent[at] = static_cast<int64_t>(tree_.node[n].parent) * config_.batch + game;
-      requests.action[at] = tree_.node[n].action;
-      requests.shift[at] = tree_.node[n].to_play != tree_.node[up].to_play;
-      requests.to_play[at] = tree_.node[n].to_play;
+      const Node& asked = tree_.node[tree_.at(game, node)];
+      const Node& above = tree_.node[tree_.at(game, asked.parent)];
+      const Node& moved = above.chance ? above : asked;  // its edge is an action, its parent a decision node
+      requests.parent[at] = static_cast<int64_t>(moved.parent) * config_.batch + game;
+      requests.action[at] = moved.edge;
+      requests.shift[at] = asked.to_play != tree_.node[tree_.at(game, moved.parent)].to_play;
+      requests.to_play[at] = asked.to_play;
+      requests.outcome[at] = above.chance ? asked.edge : 0;
     }
     levels_.fetch_add(levels, std::memory_order_relaxed);
   }
 
   void expand_in(int game, const float* outputs) {
-    const int A = config_.actions, V = config_.values();
+    const int width = config_.width(), V = config_.values();
     for (int leaf = 0; leaf < config_.leaves; ++leaf) {
       const size_t at = static_cast<size_t>(leaf) * static_cast<size_t>(active_) + static_cast<size_t>(game);
       const size_t node = tree_.at(game, leaves_[at]);
-      const float* out = outputs + static_cast<int64_t>(at) * (A + 2 * V);
+      const float* out = outputs + static_cast<int64_t>(at) * width;
+      const float* values = out + width - 2 * V;
       if (!tree_.node[node].expanded) {
-        fill(game, node, out, out + A);
-        const int from = tree_.node[tree_.at(game, tree_.node[node].parent)].to_play;
-        fill_players(game, "reward", out + A + V, from, &tree_.reward[tree_.per_value(node)]);
+        fill_players(game, "reward", values + V, tree_.node[node].to_play, &tree_.reward[tree_.per_value(node)]);
+        tree_.node[node].chance ? fill_chance(game, node, out + config_.actions, values)
+                                : fill(game, node, out, values);
       }
       backward(game, node);
     }
@@ -239,15 +243,16 @@ class Search {
       if (length < kPath) path[length] = node;
       if (length + 1 < kPath) path[length + 1] = kNone;
       ++levels;
-      const int action = config_.algorithm == Algorithm::kPuct ? puct_.choose(tree_, n)
-                         : node == kRoot                       ? gumbel_.choose_root(tree_, n, noise(game))
+      const int edge = tree_.node[n].chance                    ? chance_.choose(n)
+                       : config_.algorithm == Algorithm::kPuct ? puct_.choose(tree_, n)
+                       : node == kRoot                         ? gumbel_.choose_root(tree_, n, noise(game))
                                                                : gumbel_.choose(tree_, n);
-      const size_t e = tree_.edge(n) + static_cast<size_t>(action);
+      const size_t e = tree_.edge(n) + static_cast<size_t>(edge);
       ++tree_.node[n].visits;
       tree_.edge_visits[e] += 1;
       const int32_t next = tree_.child[e];
       if (next == kNone) {
-        add_node(game, node, action, fresh);
+        add_node(game, node, edge, fresh);
         tree_.child[e] = fresh;
         ++tree_.node[tree_.at(game, fresh)].visits;
         return fresh;
@@ -261,29 +266,57 @@ class Search {
     }
   }
 
-  void add_node(int game, int32_t parent, int action, int32_t fresh) {
-    const size_t up = tree_.at(game, parent), node = tree_.at(game, fresh);
-    tree_.clear(node);
-    tree_.node[node].parent = parent;
-    tree_.node[node].action = action;
-    const size_t rule = table(tree_.node[up].phase, action);
-    tree_.node[node].phase = config_.next_phase[rule];
-    tree_.node[node].legal = phase_mask_[config_.next_phase[rule]];
-    const int seat = tree_.node[up].to_play + (config_.turn_passes[rule] ? 1 : 0);
-    tree_.node[node].to_play = static_cast<uint8_t>(seat == config_.players ? 0 : seat);
+  // Adds the node below an action, which is a chance node if an event may follow, or below an outcome.
+  void add_node(int game, int32_t parent, int edge, int32_t fresh) {
+    const size_t up = tree_.at(game, parent), n = tree_.at(game, fresh);
+    tree_.clear(n);
+    chance_.add(up, edge, n);
+    Node& node = tree_.node[n];
+    const Node& above = tree_.node[up];
+    node.parent = parent;
+    node.edge = edge;
+    if (above.chance) {
+      node.phase = above.phase;
+      node.to_play = above.to_play;
+    } else {
+      const size_t rule = table(above.phase, edge);
+      const int seat = above.to_play + (config_.turn_passes[rule] ? 1 : 0);
+      node.phase = config_.next_phase[rule];
+      node.to_play = static_cast<uint8_t>(seat == config_.players ? 0 : seat);
+      node.chance = config_.outcomes > 1 && config_.chance[rule];
+    }
+    node.legal = phase_mask_[node.phase];
   }
 
-  // Stores the network outputs of a node.
+  // Stores the network outputs of a decision node.
   void fill(int game, size_t node, const float* logits, const float* values) {
     const size_t e = tree_.edge(node);
     for (int a = 0; a < config_.actions; ++a) {
-      if (!sound(logits[a]) && (tree_.node[node].legal >> a & 1)) refuse(game, "policy logit", a, logits[a]);
+      if (!sound(logits[a]) && (tree_.node[node].legal >> a & 1)) refuse_output(game, "policy logit", a, logits[a]);
       tree_.logit[e + static_cast<size_t>(a)] = tree_.node[node].legal >> a & 1 ? logits[a] : -1e9f;
     }
     for (int a = config_.actions; a < tree_.stride; ++a) tree_.logit[e + static_cast<size_t>(a)] = -1e9f;
+    if (equivalence_.on()) tree_.node[node].legal = equivalence_.merge(game, node, &tree_.logit[e]);
     softmax(&tree_.logit[e], tree_.node[node].legal, &tree_.prior[e], tree_.stride);
     float* value = &tree_.value[tree_.per_value(node)];
     fill_players(game, "value", values, tree_.node[node].to_play, value);
+    tree_.node[node].raw_value = value[judge(config_, tree_, node)];
+    tree_.node[node].expanded = 1;
+  }
+
+  // Stores the network outputs of a chance node, whose value contains the reward: the edge into it has none.
+  void fill_chance(int game, size_t node, const float* logits, const float* values) {
+    for (int c = 0; c < config_.outcomes; ++c) {
+      if (!sound(logits[c])) refuse_output(game, "outcome logit", c, logits[c]);
+    }
+    tree_.node[node].legal = chance_.priors(game, node, logits, &tree_.prior[tree_.edge(node)]);
+    float* value = &tree_.value[tree_.per_value(node)];
+    float* reward = &tree_.reward[tree_.per_value(node)];
+    fill_players(game, "value", values, tree_.node[node].to_play, value);
+    for (int v = 0; v < config_.values(); ++v) {
+      value[v] = reward[v] + config_.discount * value[v];
+      reward[v] = 0;
+    }
     tree_.node[node].raw_value = value[judge(config_, tree_, node)];
     tree_.node[node].expanded = 1;
   }
@@ -292,7 +325,7 @@ class Search {
   void fill_players(int game, const char* what, const float* given, int from, float* out) const {
     const int V = config_.values();
     for (int k = 0; k < V; ++k) {
-      if (!sound(given[k])) refuse(game, what, k, given[k]);
+      if (!sound(given[k])) refuse_output(game, what, k, given[k]);
       const int seat = config_.maxn() && config_.mover_frame ? from + k : k;
       out[seat < V ? seat : seat - V] = given[k];
     }
@@ -301,22 +334,23 @@ class Search {
   // Backs up the value of a node to the root.
   void backward(int game, size_t node) {
     const int V = config_.values();
-    float returns[kMaxActions];
+    float returns[kMaxEdges];
     std::copy_n(&tree_.value[tree_.per_value(node)], V, returns);
     ++tree_.node[node].evaluated;  // a value counts once for each leaf of a step that met here
     while (tree_.node[node].parent != kNone) {
       const size_t up = tree_.at(game, tree_.node[node].parent);
       const float* reward = &tree_.reward[tree_.per_value(node)];
       const float* below = &tree_.value[tree_.per_value(node)];
+      const float discount = tree_.node[node].chance ? 1.0f : config_.discount;
       float* value = &tree_.value[tree_.per_value(up)];
       const auto count = static_cast<float>(tree_.node[up].evaluated++);
       for (int v = 0; v < V; ++v) {
-        returns[v] = reward[v] + config_.discount * returns[v];
+        returns[v] = reward[v] + discount * returns[v];
         value[v] = (value[v] * count + returns[v]) / (count + 1.0f);
       }
-      const size_t e = tree_.edge(up) + static_cast<size_t>(tree_.node[node].action);
+      const size_t e = tree_.edge(up) + static_cast<size_t>(tree_.node[node].edge);
       const int v = judge(config_, tree_, up);
-      tree_.q[e] = reward[v] + config_.discount * below[v];
+      tree_.q[e] = reward[v] + discount * below[v];
       tree_.edge_values[e] += 1;
       node = up;
     }
@@ -328,55 +362,24 @@ class Search {
     const int A = config_.actions;
     native::Rng rng{keys_[static_cast<size_t>(game)], 0};
     if (config_.algorithm == Algorithm::kGumbel) {
-      for (int a = 0; a < A; ++a) own[a] = (given ? given[a] : gumbel(rng)) * config_.gumbel_scale;
+      for (int a = 0; a < A; ++a) own[a] = (given ? given[a] : gumbel_noise(rng)) * config_.gumbel_scale;
       return;
     }
     if (config_.dirichlet_fraction == 0) return;
     if (given) {
       for (int a = 0; a < A; ++a) own[a] = tree_.node[root].legal >> a & 1 ? given[a] : 0.0f;
+      for (int a = 0; a < A; ++a) {
+        const int same = equivalence_.representative(game, a);
+        if (same != a) own[same] += given[a];
+      }
     } else {
-      dirichlet(rng, tree_.node[root].legal, own);
+      dirichlet_noise(rng, static_cast<double>(config_.dirichlet_alpha), tree_.node[root].legal, A, own);
     }
     const size_t e = tree_.edge(root);
     for (int a = 0; a < A; ++a) {
       float& prior = tree_.prior[e + static_cast<size_t>(a)];
       prior = (1 - config_.dirichlet_fraction) * prior + config_.dirichlet_fraction * own[a];
     }
-  }
-
-  static float gumbel(native::Rng& rng) {
-    const double u = (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1.0p-53;
-    return static_cast<float>(-std::log(-std::log(u)));
-  }
-
-  static double normal(native::Rng& rng) {
-    const double u = (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1.0p-53;
-    return std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * rng.uniform());
-  }
-
-  // Gamma random numbers by the method of Marsaglia and Tsang (2000).
-  static double gamma(native::Rng& rng, double shape) {
-    if (shape < 1) {
-      const double u = (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1.0p-53;
-      return gamma(rng, shape + 1) * std::pow(u, 1 / shape);
-    }
-    const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
-    while (true) {
-      const double x = normal(rng), v = std::pow(1 + c * x, 3);
-      if (v <= 0) continue;
-      const double u = (static_cast<double>(rng.next() >> 11) + 0.5) * 0x1.0p-53;
-      if (std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
-    }
-  }
-
-  void dirichlet(native::Rng& rng, uint64_t legal, float* out) const {
-    double draws[kMaxActions] = {}, sum = 0;
-    for (uint64_t rest = legal; rest; rest &= rest - 1) {
-      const int a = __builtin_ctzll(rest);
-      sum += draws[a] = gamma(rng, static_cast<double>(config_.dirichlet_alpha));
-    }
-    if (sum == 0) sum = draws[native::random_bit(legal, rng)] = 1;  // a tiny alpha puts everything on one action
-    for (int a = 0; a < config_.actions; ++a) out[a] = static_cast<float>(draws[a] / sum);
   }
 
   // ---- results ---------------------------------------------------------------------------------------------
@@ -392,7 +395,7 @@ class Search {
   }
 
   int sample(int game, size_t root, float temperature) const {
-    float score[kMaxActions];
+    float score[kMaxEdges];
     policy_target(root, score);
     const size_t e = tree_.edge(root);
     if (temperature == 0) {
@@ -405,25 +408,16 @@ class Search {
       return best_action(score, tree_.node[root].legal);
     }
     native::Rng rng{native::make_key({keys_[static_cast<size_t>(game)], 1}), 0};
-    for (int a = 0; a < config_.actions; ++a) score[a] = std::log(score[a]) / temperature + gumbel(rng);
+    for (int a = 0; a < config_.actions; ++a) score[a] = std::log(score[a]) / temperature + gumbel_noise(rng);
     return best_action(score, tree_.node[root].legal);
-  }
-
-  // Whether a number is finite and so small that sums of such numbers are.
-  static bool sound(float number) { return std::abs(number) <= 1e30f; }
-
-  [[noreturn]] static void refuse(int game, const char* what, int index, float number) {
-    throw std::invalid_argument("game " + std::to_string(game) + ": the network's " + what + " " +
-                                std::to_string(index) + " is " +
-                                (std::isnan(number)   ? "not a number"
-                                 : std::isinf(number) ? "infinite"
-                                                      : "too large"));
   }
 
   const Setup config_;
   Tree tree_;
   const Puct puct_;
   const Gumbel gumbel_;
+  Chance chance_;
+  Equivalence equivalence_;
   std::vector<float> noise_;     // [B, stride] noise of the roots' actions
   std::vector<int32_t> leaves_;  // [L, B] nodes selected in the current step
   std::vector<int32_t> paths_;   // [B, kPath] the last path walked, ended by kNone if it is shorter

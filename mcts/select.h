@@ -13,7 +13,7 @@ namespace mcts {
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kSmallestRange = 1e-8f;  // smallest range of values that are rescaled to 0..1
-inline constexpr int kMaxActions = 64;
+inline constexpr int kMaxEdges = 64;            // most actions or outcomes of a node
 
 // The legal action with the highest score; the first of several equal ones.
 inline int best_action(const float* score, uint64_t legal) {
@@ -114,14 +114,14 @@ class Puct {
     const float* prior = &tree.prior[e];
     const float* q = &tree.q[e];
     const float own = tree.value[tree.per_value(node) + static_cast<size_t>(judge(config_, tree, node))];
-    float known[kMaxActions];
+    float known[kMaxEdges];
     for (int a = 0; a < tree.stride; ++a) known[a] = evaluated[a] > 0 ? q[a] : own;
     const float lowest = std::min(own, lowest_of(known, tree.stride));
     const float highest = std::max(own, highest_of(known, tree.stride));
     const float scale = 1.0f / std::max(highest - lowest, kSmallestRange);
     const float unvisited = config_.unvisited == Unvisited::kNeutral ? (own - lowest) * scale : 0.0f;
     const float explore = explore_[static_cast<size_t>(tree.node[node].visits)];
-    float score[kMaxActions];
+    float score[kMaxEdges];
     for (int a = 0; a < tree.stride; ++a) score[a] = evaluated[a] > 0 ? (q[a] - lowest) * scale : unvisited;
     if (config_.leaves > 1) {
       for (int a = 0; a < tree.stride; ++a) {
@@ -140,22 +140,27 @@ class Puct {
 
 // ---- Gumbel -------------------------------------------------------------------------------------------------
 
-// Visit counts that an action must have to be considered, for each simulation: sequential halving (Karnin et al.
-// 2013) among `considered` actions.
+// Sizes of the rounds of sequential halving (Karnin et al. 2013) among `considered` actions: round r visits so many
+// actions that have r visits. They add up to `simulations` or, if the last round is cut short, to more.
+inline std::vector<int> halving_rounds(int considered, int simulations) {
+  if (considered <= 1) return std::vector<int>(static_cast<size_t>(simulations), 1);
+  const int halvings = static_cast<int>(std::ceil(std::log2(considered)));
+  std::vector<int> rounds;
+  for (int made = 0; made < simulations; considered = std::max(2, considered / 2)) {
+    const int repeats = std::max(1, simulations / (halvings * considered));
+    for (int repeat = 0; repeat < repeats && made < simulations; ++repeat, made += considered) {
+      rounds.push_back(considered);
+    }
+  }
+  return rounds;
+}
+
+// Visit counts that an action must have to be considered, for each simulation.
 inline std::vector<int> considered_visits(int considered, int simulations) {
   std::vector<int> sequence;
-  if (considered <= 1) {
-    for (int i = 0; i < simulations; ++i) sequence.push_back(i);
-    return sequence;
-  }
-  const int rounds = static_cast<int>(std::ceil(std::log2(considered)));
-  std::vector<int> visits(static_cast<size_t>(considered), 0);
-  while (static_cast<int>(sequence.size()) < simulations) {
-    const int repeats = std::max(1, simulations / (rounds * considered));
-    for (int repeat = 0; repeat < repeats; ++repeat) {
-      for (int i = 0; i < considered; ++i) sequence.push_back(visits[static_cast<size_t>(i)]++);
-    }
-    considered = std::max(2, considered / 2);
+  int round = 0;
+  for (int size : halving_rounds(considered, simulations)) {
+    sequence.insert(sequence.end(), static_cast<size_t>(size), round++);
   }
   sequence.resize(static_cast<size_t>(simulations));
   return sequence;
@@ -164,30 +169,51 @@ inline std::vector<int> considered_visits(int considered, int simulations) {
 class Gumbel {
  public:
   explicit Gumbel(const Setup& config) : config_(config) {
+    const int simulations = config.nodes() - 1;
     for (int m = 0; m <= std::min(config.max_considered, config.actions); ++m) {
-      table_.push_back(considered_visits(m, config.nodes() - 1));
+      table_.push_back(considered_visits(m, simulations));
+      const std::vector<int> rounds = halving_rounds(m, simulations);
+      int left = simulations;  // visits of the last round
+      for (size_t r = 0; r + 1 < rounds.size(); ++r) left -= rounds[r];
+      blind_end_.push_back(!rounds.empty() && left < rounds.back() && left < config.leaves);
     }
   }
 
   // The action to follow at the root, by sequential halving.
+  //
+  // With several leaves, actions whose value is still to come are passed over if there are others: the order in which a
+  // round visits its actions is free, and where the next round begins, the best of the actions whose values are known
+  // belongs to it, whatever the value to come turns out to be.
   int choose_root(const Tree& tree, size_t root, const float* gumbel) const {
-    const size_t e = tree.edge(root);
+    const size_t e = tree.edge(root), m = considered(tree, root);
     const float made = sum(tree.stride, [&](int a) { return tree.edge_visits[e + static_cast<size_t>(a)]; });
-    const int legal = __builtin_popcountll(tree.node[root].legal);
-    const auto& sequence = table_[static_cast<size_t>(std::min({config_.max_considered, config_.actions, legal}))];
-    return best_considered(tree, root, gumbel, static_cast<float>(sequence[static_cast<size_t>(made)]));
+    const auto visits = static_cast<float>(table_[m][static_cast<size_t>(made)]);
+    uint64_t candidates = 0, known = 0;
+    for (uint64_t rest = tree.node[root].legal; rest; rest &= rest - 1) {
+      const auto a = static_cast<size_t>(__builtin_ctzll(rest));
+      candidates |= uint64_t{tree.edge_visits[e + a] == visits} << a;
+      known |= uint64_t{tree.edge_visits[e + a] == visits && tree.edge_values[e + a] == visits} << a;
+    }
+    const bool last = blind_end_[m] && visits == static_cast<float>(table_[m].back());
+    return best_of(tree, root, gumbel, known && !last ? known : candidates);
   }
 
-  // The action that the search recommends: the best among the most visited.
+  // The action that the search recommends: the best among the most visited. Where leaves have begun a last round without
+  // the values by which its actions are chosen, its visits do not count.
   int recommend(const Tree& tree, size_t root, const float* gumbel) const {
     const float* visits = &tree.edge_visits[tree.edge(root)];
-    return best_considered(tree, root, gumbel, *std::max_element(visits, visits + tree.actions));
+    const size_t m = considered(tree, root);
+    float least = *std::max_element(visits, visits + tree.actions);
+    if (blind_end_[m] && least == static_cast<float>(table_[m].back() + 1)) least -= 1;
+    uint64_t candidates = 0;
+    for (int a = 0; a < tree.actions; ++a) candidates |= uint64_t{visits[a] >= least} << a;
+    return best_of(tree, root, gumbel, candidates & tree.node[root].legal);
   }
 
   // The action to follow at an inner node: visits follow the improved policy.
   int choose(const Tree& tree, size_t node) const {
     const float* visits = &tree.edge_visits[tree.edge(node)];
-    float policy[kMaxActions];
+    float policy[kMaxEdges];
     improved_policy(tree, node, policy);
     const float scale = 1.0f / (1.0f + sum(tree.stride, [&](int a) { return visits[a]; }));
     for (int a = 0; a < tree.stride; ++a) policy[a] -= visits[a] * scale;
@@ -203,31 +229,34 @@ class Gumbel {
   }
 
  private:
-  int best_considered(const Tree& tree, size_t root, const float* gumbel, float considered) const {
-    const size_t e = tree.edge(root);
-    const float* visits = &tree.edge_visits[e];
-    const float* logit = &tree.logit[e];
-    const uint64_t legal = tree.node[root].legal;
-    float score[kMaxActions];
-    completed_q(tree, root, score);
-    float highest = -kInfinity;
-    for (uint64_t rest = legal; rest; rest &= rest - 1) highest = std::max(highest, logit[__builtin_ctzll(rest)]);
-    for (int a = 0; a < tree.stride; ++a) {
-      const float total = std::max(-1e9f, gumbel[a] + (logit[a] - highest) + score[a]);
-      score[a] = visits[a] == considered ? total : -kInfinity;
-    }
-    return best_action(score, legal);
+  // Number of actions considered at a root.
+  size_t considered(const Tree& tree, size_t root) const {
+    const int legal = __builtin_popcountll(tree.node[root].legal);
+    return static_cast<size_t>(std::min({config_.max_considered, config_.actions, legal}));
   }
 
-  // Values of all actions, [stride]: unvisited ones take the mixed value (appendix D); rescaled to 0..1 and weighted by
-  // how much has been searched.
+  // The candidate with the highest noise + logit + weighted value.
+  int best_of(const Tree& tree, size_t root, const float* gumbel, uint64_t candidates) const {
+    const float* logit = &tree.logit[tree.edge(root)];
+    float score[kMaxEdges];
+    completed_q(tree, root, score);
+    float highest = -kInfinity;
+    for (uint64_t rest = tree.node[root].legal; rest; rest &= rest - 1) {
+      highest = std::max(highest, logit[__builtin_ctzll(rest)]);
+    }
+    for (int a = 0; a < tree.stride; ++a) score[a] = std::max(-1e9f, gumbel[a] + (logit[a] - highest) + score[a]);
+    return best_action(score, candidates);
+  }
+
+  // Values of all actions, [stride]: unvisited ones take the mixed value (appendix D), and so do visited ones in part if
+  // few visits are not to be trusted; rescaled to 0..1 and weighted by how much has been searched.
   void completed_q(const Tree& tree, size_t node, float* out) const {
     const size_t e = tree.edge(node);
     const float* visits = &tree.edge_visits[e];
     const float* evaluated = &tree.edge_values[e];
     const float* prior = &tree.prior[e];
     const float* q = &tree.q[e];
-    float share[kMaxActions];  // prior of the evaluated actions, 0 for the others
+    float share[kMaxEdges];  // prior of the evaluated actions, 0 for the others
     for (int a = 0; a < tree.stride; ++a) {
       const float p = prior[a] > std::numeric_limits<float>::min() ? prior[a] : std::numeric_limits<float>::min();
       share[a] = evaluated[a] > 0 ? p : 0.0f;
@@ -238,16 +267,23 @@ class Gumbel {
     const float known = mass > 0 ? weighted / mass : 0.0f;
     const float mixed = (tree.node[node].raw_value + total * known) / (total + 1.0f);
     for (int a = 0; a < tree.stride; ++a) out[a] = evaluated[a] > 0 ? q[a] : mixed;
+    if (config_.value_visits > 0) {
+      for (int a = 0; a < tree.stride; ++a) {
+        out[a] = mixed + (out[a] - mixed) * (evaluated[a] / (evaluated[a] + config_.value_visits));
+      }
+    }
     for (int a = tree.actions; a < tree.stride; ++a) out[a] = out[0];  // padding must not widen the range
     const float lowest = lowest_of(out, tree.stride), highest = highest_of(out, tree.stride);
     const float range = config_.rescale_values ? std::max(highest - lowest, kSmallestRange) : 1.0f;
-    const float weight = (config_.maxvisit_init + highest_of(visits, tree.stride)) * config_.value_scale / range;
+    const float most = config_.visit_trust * highest_of(visits, tree.stride);
+    const float weight = (config_.maxvisit_init + most) * config_.value_scale / range;
     for (int a = 0; a < tree.actions; ++a) out[a] = (out[a] - lowest) * weight;
     for (int a = tree.actions; a < tree.stride; ++a) out[a] = 0;
   }
 
   const Setup& config_;
   std::vector<std::vector<int>> table_;  // [considered][simulation] visit count that an action must have
+  std::vector<bool> blind_end_;          // [considered] whether the last round is cut short and ends in its first step
 };
 
 }  // namespace mcts

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -23,14 +24,15 @@ inline constexpr size_t kPage = size_t{2} << 20;
 // Statistics of a node, without its values and edges.
 struct Node {
   int32_t parent;     // index of the parent node, kNone at the root
-  int32_t action;     // action taken at the parent to come here
+  int32_t edge;       // edge taken at the parent to come here: an action, or an outcome if the parent is a chance node
   int32_t visits;     // selections that passed through or ended here, pending ones included
   int32_t evaluated;  // number of values that have been backed up
-  uint64_t legal;     // legal actions, a bit per action
+  uint64_t legal;     // edges that may be taken, a bit per action or outcome
   float raw_value;    // value given by the network for the player to move
-  uint8_t to_play;    // seat to move, relative to the root's player
-  uint8_t phase;
-  uint8_t expanded;  // whether the network outputs of the node have arrived
+  uint8_t to_play;    // seat to move, relative to the root's player; at a chance node, after the event
+  uint8_t phase;      // phase of the game; at a chance node, after the event
+  uint8_t expanded;   // whether the network outputs of the node have arrived
+  uint8_t chance;     // whether this is a chance node: its edges are outcomes, otherwise actions
 };
 
 // All numbers of a node lie together, because a walk visits nodes in no order and each is a new place in memory: its
@@ -38,27 +40,27 @@ struct Node {
 // a node are found through `edge` and `per_value`.
 struct Tree {
   const int batch, nodes, actions, values;
-  const int stride;  // number of edges of a node; the last stride - A are padding
+  const int stride;  // number of edges of a node; those beyond its actions or outcomes are padding
   const int block;   // numbers that a node stores
 
   std::vector<Node> node;  // [B, N] statistics of the nodes
   // Fields with an entry per edge, [B, N, stride].
   float* edge_visits;  // visits, pending ones included
   float* edge_values;  // number of values backed up through the edge
-  float* logit;
+  float* logit;        // not set at chance nodes
   float* prior;
-  float* q;        // reward + discount x value of the child, for the player to move
+  float* q;  // reward + discount x value of the child, for the player to move; no discount if that is a chance node
   int32_t* child;  // node index or kNone
   // Fields with an entry per node and player, [B, N, V].
   float* value;   // mean of the returns seen
   float* reward;  // reward on the edge from the parent
 
-  Tree(int batch, int nodes, int actions, int values)
+  Tree(int batch, int nodes, int actions, int outcomes, int values)
       : batch(batch),
         nodes(nodes),
         actions(actions),
         values(values),
-        stride((actions + 7) / 8 * 8),
+        stride((std::max(actions, outcomes) + 7) / 8 * 8),
         block((6 * stride + 2 * values + 15) / 16 * 16),
         node(size()),
         numbers_(make(size() * static_cast<size_t>(block))) {
@@ -84,7 +86,7 @@ struct Tree {
   // Resets a node to one without edges or visits; its network outputs come with its expansion.
   void clear(size_t n) {
     const size_t e = edge(n), width = static_cast<size_t>(stride);
-    node[n] = Node{kNone, kNone, 0, 0, 0, 0, 0, 0, 0};
+    node[n] = Node{kNone, kNone, 0, 0, 0, 0, 0, 0, 0, 0};
     for (float* field : {edge_visits, edge_values, q}) std::memset(field + e, 0, sizeof(float) * width);
     std::memset(child + e, 0xff, sizeof(int32_t) * width);
     std::memset(value + per_value(n), 0, 2 * sizeof(float) * static_cast<size_t>(values));  // values and rewards

@@ -99,6 +99,10 @@ class SearchConfig(Section):
     value_scale: float = tree_setting("value_scale")
     maxvisit_init: float = tree_setting("maxvisit_init")
     rescale_values: bool = tree_setting("rescale_values")
+    visit_trust: float = tree_setting("visit_trust")
+    value_visits: float = tree_setting("value_visits")
+    chance_source: str = tree_setting("chance_source")
+    chance_choice: str = tree_setting("chance_choice")
     tree_threads: int = tree_setting("tree_threads")
     prior_temperature: float = number(
         1.0,
@@ -106,6 +110,7 @@ class SearchConfig(Section):
         meaning="temperature of the network's policy at the root, except in evaluation; above 1, a judgement against "
         "an action fades unless searches confirm it",
     )
+    merge: bool = flag(True, "search actions that are equivalent by the game's symmetries as one")
     skip_forced: bool = flag(True, "do not search where only one action is legal")
     bf16: bool = flag(False, "run the network in bfloat16 (autocast, or the native kernel for it)")
     backend: str = choice(

@@ -20,12 +20,15 @@ def published(table: str) -> list[list[Any]]:
     return rows
 
 
-def write_results(out: Path, name: str, result: Row, page: str, figure: Figure) -> None:
-    """Writes the JSON, the Markdown page and the plot of an experiment, and prints the page."""
+def write_results(out: Path, name: str, result: Row, page: str, figure: Figure | None = None) -> None:
+    """Writes the JSON, the Markdown page and, if there is one, the plot of an experiment, and prints the page."""
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / f"{name}.json", json.dumps(result, indent=1) + "\n")
     write_whole(out / f"{name}.md", page)
-    with replacing(out / f"{name}.png") as draft:
-        figure.savefig(draft, dpi=120, format="png")
+    names = [f"{name}.json", f"{name}.md"]
+    if figure is not None:
+        names.append(f"{name}.png")
+        with replacing(out / names[-1]) as draft:
+            figure.savefig(draft, dpi=120, format="png")
     print(page)
-    print(f"{name}.json, {name}.md and {name}.png are in {out}")
+    print(f"{', '.join(names[:-1])} and {names[-1]} are in {out}")

@@ -135,7 +135,7 @@ class BaseNetwork(nn.Module, ABC):
         return latent, self.evaluate(latent, to_play, backup, root=True)
 
     def recurrent(
-        self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor, to_play: Tensor, backup: str
+        self, latent: Tensor, action: Tensor, shift: Tensor, to_play: Tensor, outcome: Tensor, backup: str
     ) -> tuple[Tensor, Tensor]:
         """Take one action in each row and evaluate the result.
 
@@ -143,8 +143,8 @@ class BaseNetwork(nn.Module, ABC):
           latent: [B, L] latents.
           action: [B] actions to take.
           shift: [B] number of seats by which the turn moves on.
-          outcome: [B] outcomes of chance events, 0 where they are not told.
           to_play: [B] seats of the players to move after the action, counted from the root's player.
+          outcome: [B] outcomes of chance events, 0 where they are not told.
           backup: how values go up the trees, "maxn" or "ego", as for `initial`.
 
         Returns:

@@ -142,7 +142,7 @@ class GameSpec:
                 np.array([[rule.next_phase for rule in row] for row in rules], np.uint8),
                 np.array([[rule.turn_passes for rule in row] for row in rules]),
                 np.array([[rule.possible for rule in row] for row in info.chance_rules]),
-                np.array([[rule.pool for rule in row] for row in info.chance_rules], np.uint8),
+                np.array([[rule.pool for rule in row] for row in info.chance_rules]),
             ),
             kinds=kinds,
             action_slots=touched[0],
@@ -176,6 +176,12 @@ class GameSpec:
     def private(self) -> bool:
         """Whether some slots are seen by their owner alone, so that one player's view is no target for another's."""
         return any(group.owner_only for group in self.groups)
+
+    @cached_property
+    def counts(self) -> slice | None:
+        """Columns of an observation row that count unseen cards, by pool and kind; None if there are none."""
+        found = [g for g in self.groups if g.name == "counts"]
+        return slice(found[0].offset, found[0].offset + found[0].count * len(found[0].fields)) if found else None
 
     @cached_property
     def num_kinds(self) -> int:

@@ -17,12 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mcts import Config, Requests, Search
+import env
+from mcts import ActionTable, Config, Requests, Search
 from muzero.search.plan import Analysis, Plan
 
 if TYPE_CHECKING:
     from muzero.config import SearchConfig
     from muzero.model.interface import BaseNetwork
+    from muzero.model.spec import GameSpec
     from muzero.search.backend import NativeStep
 
 # Backends that go through torch.compile, and whether sizes are dynamic (None: only those marked as such).
@@ -75,11 +77,16 @@ class Lane:
             num_actions=spec.num_actions,
             num_players=spec.num_players,
             phase_table=spec.phase_table,
-            outcomes=network.num_outcomes,
             mover_frame=network.frame == "mover",
+            num_outcomes=network.num_outcomes,
+            equivalence=_action_table(spec) if config.merge and spec.num_slots else None,
         )
+        self._slot_classes = env.SlotClasses(spec.game, spec.num_players) if config.merge and spec.num_slots else None
+        self._exact = network.num_outcomes > 1 and config.chance_source == "exact"
         self.clock = Clock()
         rows = max(_FEWEST_ROWS, self.trees.leaves * batch)
+        outcomes = network.num_outcomes if network.num_outcomes > 1 else 0
+        self._width = spec.num_actions + outcomes + 2 * self.trees.num_values  # numbers in a row of network outputs
         shape = (self.trees.nodes, batch, network.latent_dim)
         if self.device.type == "cpu":  # numpy asks for large pages; `full` touches the memory now, not in the search
             self._latents = torch.from_numpy(np.full(shape, 0, np.float32))
@@ -87,7 +94,7 @@ class Lane:
             self._latents = torch.zeros(shape, device=self.device)
         pinned = self.device.type == "cuda"
         self._requests = torch.zeros(5, rows, dtype=torch.int64, pin_memory=pinned)
-        self._outputs = torch.zeros(rows, self.trees.num_outputs, pin_memory=pinned)
+        self._outputs = torch.zeros(rows, self._width, pin_memory=pinned)
 
     @property
     def bytes(self) -> int:
@@ -118,11 +125,12 @@ class Lane:
             latent, roots = self._roots(obs)
             free = np.flatnonzero(legal & (legal - np.uint64(1)))  # positions with more than one legal action
             if not self.config.skip_forced or len(free) == len(obs):
-                return self._search(latent, roots, legal, phase, keys, temperature)
+                return self._search(obs, latent, roots, legal, phase, keys, temperature)
             plan = self._forced(roots, legal)
             if len(free):
                 rows = _to(torch.from_numpy(free), self.device)
-                found = self._search(latent[rows], roots[free], legal[free], phase[free], keys[free], temperature)
+                given = obs[free], latent[rows], roots[free], legal[free], phase[free], keys[free]
+                found = self._search(*given, temperature)
                 for name in (f.name for f in fields(Plan)):
                     getattr(plan, name)[free] = getattr(found, name)
             return plan
@@ -139,7 +147,7 @@ class Lane:
         """See `Planner.analyse`."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.bf16):
             latent, roots = self._roots(obs)
-            plan = self._search(latent, roots, legal, phase, keys, temperature)
+            plan = self._search(obs, latent, roots, legal, phase, keys, temperature)
         found, A = self.trees.results(), self.network.spec.num_actions
         allowed = (legal[:, None] >> np.arange(A, dtype=np.uint64) & np.uint64(1)).astype(bool)
         logits = np.where(allowed, roots[:, :A], -np.inf)
@@ -167,6 +175,7 @@ class Lane:
 
     def _search(
         self,
+        obs: NDArray[np.int16],
         latent: Tensor,
         roots: NDArray[np.float32],
         legal: NDArray[np.uint64],
@@ -174,10 +183,11 @@ class Lane:
         keys: NDArray[np.uint64],
         temperature: float,
     ) -> Plan:
-        """Search from latents [B, L] and outputs [B, A + V] of the roots."""
+        """Search from observations [B, W], latents [B, L] and outputs [B, A + V] of the roots."""
         trees, clock, games = self.trees, self.clock, len(latent)
         started, before = perf_counter(), trees.seconds
-        trees.begin(roots, legal, phase, keys)
+        classes = self._slot_classes(obs) if self._slot_classes is not None else None
+        trees.begin(roots, legal, phase, keys, counts=self._counts(obs), classes=classes)
         leaves = trees.leaves
         count = leaves * games
         self._latents[0, :games] = latent
@@ -197,6 +207,13 @@ class Lane:
         clock.tree += trees.seconds - before
         clock.network += perf_counter() - started - (trees.seconds - before)
         return Plan(actions, policy, values)
+
+    def _counts(self, obs: NDArray[np.int16]) -> NDArray[np.int16] | None:
+        """Unseen cards [B, pools, O - 1] by kind, if the trees weigh chance events by them."""
+        columns = self.network.spec.counts
+        if not self._exact or columns is None:
+            return None
+        return np.ascontiguousarray(obs[:, columns]).reshape(len(obs), -1, self.network.num_outcomes - 1)
 
     def _evaluate(self, first: int, games: int, requests: Requests) -> NDArray[np.float32]:
         """Network outputs [L * games, ...] of the requests, as `BaseNetwork.recurrent` gives them; hidden states go to the nodes from `first` on."""
@@ -232,8 +249,15 @@ class Lane:
 
 def _recurrent(network: BaseNetwork, latents: Tensor, requests: Tensor, backup: str) -> tuple[Tensor, Tensor]:
     """latents [nodes B, L], requests [5, N], the rows of a `Requests` -> next latents [N, L], outputs [N, ...]."""
-    parent, action, shift, outcome, to_play = requests
-    return network.recurrent(latents[parent], action, shift, outcome, to_play, backup)
+    parent, action, shift, to_play, outcome = requests
+    return network.recurrent(latents[parent], action, shift, to_play, outcome, backup)
+
+
+def _action_table(spec: GameSpec) -> ActionTable:
+    """Slots that actions touch, as the trees take them."""
+    block_of = np.empty(spec.blocks.size, np.int64)
+    block_of[spec.blocks] = np.arange(len(spec.blocks))[:, None]
+    return ActionTable(spec.kinds, spec.action_slots, spec.action_roles, block_of)
 
 
 @cache

@@ -10,18 +10,18 @@ import pytest
 from mcts import PhaseTable
 from tests.mcts.worlds import BARE_PUCT, EVEN, all_legal, logits_of, make_search, play
 
-# Two players who alternate. The network lists values from the seat to move, rewards from the seat that moved.
+# Two players who alternate. The network lists values and rewards from the seat to move at the new node.
 DUEL = [
-    [*EVEN, 3, -1, 1, 2],  # node 1, seat 1 to move: values (-1, 3) by seat, rewards (1, 2)
-    [*EVEN, 4, 2, -3, 5],  # node 2, seat 0 to move: values (4, 2), rewards (5, -3)
-    [*EVEN, 0, 4, 1, -1],  # node 3, seat 0 to move: values (0, 4), rewards (-1, 1)
+    [*EVEN, 3, -1, 2, 1],  # node 1, seat 1 to move: values (-1, 3) by seat, rewards (1, 2)
+    [*EVEN, 4, 2, 5, -3],  # node 2, seat 0 to move: values (4, 2), rewards (5, -3)
+    [*EVEN, 0, 4, -1, 1],  # node 3, seat 0 to move: values (0, 4), rewards (-1, 1)
 ]
 
 
 def by_seat(answers: Sequence[Sequence[float]]) -> list[list[float]]:
     """DUEL as given by a network that lists the players from the root's on."""
-    (_, _, a1, a0, b0, b1), *others = answers
-    return [[*EVEN, a0, a1, b0, b1]] + [[*EVEN, v0, v1, r0, r1] for _, _, v0, v1, r1, r0 in others]
+    (_, _, value1, value0, reward1, reward0), *others = answers
+    return [[*EVEN, value0, value1, reward0, reward1], *(list(answer) for answer in others)]
 
 
 @pytest.mark.parametrize("mover_frame", [True, False])
@@ -74,16 +74,16 @@ def test_values_and_rewards_are_stored_by_seat_when_turns_take_two_decisions() -
     tree = search.tree()
     assert tree["phase"].tolist() == [[0, 1, 0, 1, 0, 1, 0, 1]]
     assert tree["reward"][0, 1:].tolist() == [
-        [1, 2, 3],  # by seat 0
-        [1, 2, 3],
-        [3, 1, 2],  # by seat 1: its own is the 1
+        [1, 2, 3],  # by seat; seat 0 moves next: its own is the 1
+        [3, 1, 2],  # seat 1 moves next
         [3, 1, 2],
-        [2, 3, 1],  # by seat 2
+        [2, 3, 1],  # seat 2 moves next
         [2, 3, 1],
-        [1, 2, 3],  # by seat 0 again
+        [1, 2, 3],  # seat 0 again
+        [1, 2, 3],
     ]
     assert tree["value"][0, 7].tolist() == [10, 20, 30]
-    # Node 6 follows seat 2's turn; node 7 was made by seat 0: its value and reward both list seat 0 first.
+    # Seat 0 moves at nodes 6 and 7: their values and rewards list it first.
     assert tree["value"][0, 6] == pytest.approx([(10 + 11) / 2, (20 + 22) / 2, (30 + 33) / 2])
 
 

@@ -140,7 +140,7 @@ def test_expand_and_select_equals_expand_then_select(algorithm: str, leaves: int
     requests = joined.select()
     for step, answer in enumerate(answers):
         expected = apart.select()
-        for name in ("parent", "action", "shift", "to_play"):
+        for name in ("parent", "action", "shift", "to_play", "outcome"):
             assert (getattr(requests, name) == getattr(expected, name)).all()
         apart.expand(answer)
         if step + 1 < steps:

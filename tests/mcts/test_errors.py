@@ -170,9 +170,10 @@ def test_wrong_request_buffers_are_refused() -> None:
     search, roots, legal = four_games()
     search.begin(roots, legal)
     good = search.requests()
-    for field in ("parent", "action", "shift", "to_play"):
+    fields = ("parent", "action", "shift", "to_play", "outcome")
+    for field in fields:
         for bad in (np.zeros(3, np.int64), np.zeros(4, np.int32), np.zeros(8, np.int64)[::2]):
-            given = {name: getattr(good, name) for name in ("parent", "action", "shift", "to_play")}
+            given = {name: getattr(good, name) for name in fields}
             with pytest.raises(ValueError, match=f"{field}: expected a contiguous int64 array"):
                 search.select(Requests(**(given | {field: bad})))
     assert search.select(good) is good

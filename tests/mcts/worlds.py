@@ -104,13 +104,12 @@ def explore(
         after = world.next[before, requests.action]
         fresh = 1 + step * search.leaves
         states[fresh : fresh + search.leaves, :count] = after.reshape(search.leaves, count)
-        mover = (requests.to_play - requests.shift) % players
         search.expand(
             np.concatenate(
                 [
                     world.logits[after],
                     seen_from(requests.to_play, values[after]),
-                    seen_from(mover, rewards[before, requests.action]),
+                    seen_from(requests.to_play, rewards[before, requests.action]),
                 ],
                 1,
             )

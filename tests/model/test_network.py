@@ -82,7 +82,9 @@ def test_search_outputs_are_the_expectations_of_the_predictions(latent: str, enc
     rewards, values = network.support.expectation(reward), network.support.expectation(said.value)
     latent_out, outputs = network.recurrent(hidden, action, shift, to_play, "maxn")
     torch.testing.assert_close(latent_out, following)
-    torch.testing.assert_close(outputs, torch.cat([said.policy, values, rewards], 1), rtol=1e-4, atol=1e-5)
+    # step() lists rewards in the frame of the latents given, the search wants them in that of the new ones.
+    turned = rewards if network.frame == "root" else rewards.gather(1, (torch.arange(P) + shift[:, None]) % P)
+    torch.testing.assert_close(outputs, torch.cat([said.policy, values, turned], 1), rtol=1e-4, atol=1e-5)
     # With one value it is the root player's, who sits P - to_play after the mover.
     _, single = network.recurrent(hidden, action, shift, to_play, "ego")
     root_now = torch.zeros(16, dtype=torch.int64) if network.frame == "root" else -to_play % P

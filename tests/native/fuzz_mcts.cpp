@@ -184,7 +184,7 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given) 
         continue;
       }
       const size_t b = t.at(game, t.child[at]), rule = static_cast<size_t>(t.node[n].phase * c.actions + a);
-      REQUIRE(legal && t.node[b].parent == node && t.node[b].action == a);
+      REQUIRE(legal && t.node[b].parent == node && t.node[b].edge == a);
       REQUIRE(t.edge_visits[at] == static_cast<float>(t.node[b].visits));
       REQUIRE(t.node[b].phase == c.next_phase[rule]);
       REQUIRE(t.node[b].to_play == (t.node[n].to_play + (c.turn_passes[rule] ? 1 : 0)) % c.players);
@@ -215,7 +215,7 @@ class Session {
         tally_(tally),
         wild_(junk.chance(3) ? 10 : 1000),
         bad_(junk.chance(3) ? 300 : 1 << 30),
-        requests_(4 * static_cast<size_t>(c_.leaves) * static_cast<size_t>(c_.batch)) {}
+        requests_(5 * static_cast<size_t>(c_.leaves) * static_cast<size_t>(c_.batch)) {}
 
   void run() {
     if (junk_.chance(2)) begin();
@@ -297,7 +297,7 @@ class Session {
 
   Requests requests() {
     int64_t* at = requests_.data();
-    return {at, at + entries(), at + 2 * entries(), at + 3 * entries()};
+    return {at, at + entries(), at + 2 * entries(), at + 3 * entries(), at + 4 * entries()};
   }
 
   void select() {
@@ -419,7 +419,7 @@ class Session {
   Junk& junk_;
   Tally& tally_;
   const int wild_, bad_;           // one in so many outputs is unusual, or to be refused
-  std::vector<int64_t> requests_;  // [4, L * B] requests of the search
+  std::vector<int64_t> requests_;  // [5, L * B] requests of the search
   bool begun_ = false, selected_ = false, noise_given_ = false, noise_given_before_ = false;
   int step_ = 0, active_ = 0;
 };

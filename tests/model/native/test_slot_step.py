@@ -47,7 +47,7 @@ def random_requests(network: Network, count: int, seed: int = 0) -> tuple[Floats
     """Latents of two nodes of B games, and random requests for them."""
     rng, spec = np.random.default_rng(seed), network.spec
     latents = rng.standard_normal((6, B, network.latent_dim)).astype(np.float32)
-    ends = (2 * B, spec.num_actions, spec.num_players, spec.num_players)
+    ends = (2 * B, spec.num_actions, spec.num_players, spec.num_players, 1)
     return latents, Requests(*(rng.integers(0, end, count) for end in ends))
 
 
@@ -126,7 +126,7 @@ def test_row_is_independent_of_the_other_rows(kernel: str) -> None:
     latents, requests = random_requests(network, 3 * B)
     latent, outputs = native_step(step, latents, requests, B, "maxn")
     for rows in (slice(0, 1), slice(7, 10), slice(31, 71), slice(100, 119)):
-        columns = (requests.parent, requests.action, requests.shift, requests.to_play)
+        columns = (requests.parent, requests.action, requests.shift, requests.to_play, requests.outcome)
         some = Requests(*(column[rows].copy() for column in columns))
         one, other = native_step(step, latents, some, min(B, len(some.parent)), "maxn")
         assert one.tobytes() == latent[rows].tobytes()
