@@ -3,8 +3,8 @@
     python -m experiments.simulations --runs runs/belief runs/baseline --games 1000 --out runs/simulations
 
 Each run plays the opponent (by default the game's held-out bot) with every number of simulations, 0 meaning the policy
-alone, and against itself with the next smaller number. A planner that plans wins at least half of every match of the second
-kind. Every deal is played from every seat. The result of each match is a file in DIR/parts: a repeated command plays
+alone, and against itself with the next smaller number. A planner that plans wins at least half of every match of the
+second kind. Every deal is played from every seat. The result of each match is a file in DIR/parts: a repeated command plays
 only what is missing.
 """
 

@@ -173,7 +173,9 @@ def turn_values(network: BaseNetwork, tables: env.VecEnv, mover: NDArray[np.int8
     return values
 
 
-def _action_values(network: BaseNetwork, tables: env.VecEnv, rows: NDArray[np.int64], mover: NDArray[np.int8]) -> Floats:
+def _action_values(
+    network: BaseNetwork, tables: env.VecEnv, rows: NDArray[np.int64], mover: NDArray[np.int8]
+) -> Floats:
     """Values [n, A] of the actions at some tables, NaN where illegal or equivalent to an earlier action."""
     some = tables_like(tables, rows)
     legal = some.legal & _first_of_kind(network, some)
@@ -260,7 +262,13 @@ def _searcher(run: Run, iteration: int, simulations: int) -> Searcher:
 
 def markdown(rows: Sequence[Row], command: str) -> str:
     """The figures as a page of Markdown."""
-    lines = ["# What the planner knows of Skyjo", "", f"    {command}", "", "`python -m experiments.skyjo_planner --help` "]
+    lines = [
+        "# What the planner knows of Skyjo",
+        "",
+        f"    {command}",
+        "",
+        "`python -m experiments.skyjo_planner --help` ",
+    ]
     lines[-1] += "explains the figures."
     titles = ["", *(row["run"] for row in rows)]
     cells = [["value RMSE", *(f"{r['value']['rmse']:.3f} (spread {r['value']['spread']:.2f})" for r in rows)]]

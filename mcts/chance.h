@@ -31,6 +31,13 @@ class Chance {
     if (!path_.empty()) path_[node] = native::Rng::at(path_[up], static_cast<uint64_t>(edge));
   }
 
+  // Probability of code 0, that there is no event, by the network's logits, [outcomes].
+  float none(const float* logits) const {
+    float total = 0;
+    for (int c = 0; c < config_.outcomes; ++c) total += std::exp(logits[c] - logits[0]);
+    return 1.0f / total;  // 0 where the sum overflows
+  }
+
   // Writes the probabilities of the outcomes, [stride], from the network's logits, [outcomes]. Returns the outcomes that
   // are possible, a bit for each.
   uint64_t priors(int game, size_t node, const float* logits, float* prior) const {

@@ -74,6 +74,7 @@ struct Config {
   float visit_trust = 1.0f, value_visits = 0.0f;
   ChanceSource chance_source = ChanceSource::kLearned;
   ChanceChoice chance_choice = ChanceChoice::kSpread;
+  float no_event = 1.0f;
   int tree_threads = 1;
 
   // Shows every setting to a visitor, which has the members `choice`, `integer`, `real` and `flag`.
@@ -117,6 +118,9 @@ struct Config {
     v.choice("chance_choice", &Config::chance_choice, Choices{"spread", "prior"},
              "which outcome a visit of a chance node follows: stratified draws, which are unbiased (spread), or the "
              "highest probability / (visits + 1), as in Stochastic MuZero (prior)");
+    v.real("no_event", &Config::no_event, share,
+           "probability of outcome 0 above which there is no chance node: the afterstate is the next position; 1 for "
+           "always a chance node");
     v.integer("tree_threads", &Config::tree_threads, Range{1, 1024}, "threads that share the trees of a batch");
   }
 

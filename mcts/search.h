@@ -225,6 +225,9 @@ class Search {
       const float* values = out + width - 2 * V;
       if (!tree_.node[node].expanded) {
         fill_players(game, "reward", values + V, tree_.node[node].to_play, &tree_.reward[tree_.per_value(node)]);
+        // Nothing happens here, in all likelihood: the afterstate is the next position.
+        if (tree_.node[node].chance && chance_.none(out + config_.actions) > config_.no_event)
+          tree_.node[node].chance = 0;
         tree_.node[node].chance ? fill_chance(game, node, out + config_.actions, values)
                                 : fill(game, node, out, values);
       }

@@ -103,6 +103,7 @@ class SearchConfig(Section):
     value_visits: float = tree_setting("value_visits")
     chance_source: str = tree_setting("chance_source")
     chance_choice: str = tree_setting("chance_choice")
+    no_event: float = tree_setting("no_event")
     tree_threads: int = tree_setting("tree_threads")
     prior_temperature: float = number(
         1.0,
@@ -158,7 +159,9 @@ class LearnerConfig(Section):
     rank_weight: list[float] = ramp(0.1, 0.25, "weight of the rank loss")
     points_weight: float = number(0.5, least=0, meaning="weight of the loss of the points to come (model.points)")
     afterstate_weight: float = number(
-        0.5, least=0, meaning="weight of values and rewards of afterstates, whose chance event is not told (model.chance)"
+        0.5,
+        least=0,
+        meaning="weight of values and rewards of afterstates, whose chance event is not told (model.chance)",
     )
     outcome_weight: float = number(0.5, least=0, meaning="weight of the outcomes of chance events (model.chance)")
     ramp_iterations: int = number(

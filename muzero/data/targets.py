@@ -38,7 +38,8 @@ class Moves:
 
     def draw(self, phase: NDArray[np.int64], luck: NDArray[np.float64]) -> NDArray[np.int64]:
         """Actions that are possible in phases [B], each with the same probability; luck [B] is uniform in 0..1."""
-        return self._possible[phase, (luck * self._count[phase]).astype(np.int64)]
+        actions: NDArray[np.int64] = self._possible[phase, (luck * self._count[phase]).astype(np.int64)]
+        return actions
 
 
 def winner_target(ranks: NDArray[np.int8]) -> NDArray[np.float32]:

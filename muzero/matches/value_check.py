@@ -31,8 +31,7 @@ class ValueCheck:
     @property
     def rmse(self) -> float:
         """Root mean square error of the values: the spread of the playouts' means about the truth is taken out."""
-        n, m = self.returns.shape
-        noise = self.returns.var(1, ddof=1).mean() / m
+        noise = self.returns.var(1, ddof=1).mean() / self.returns.shape[1]
         return float(np.sqrt(max(0.0, np.square(self.values - self.returns.mean(1)).mean() - noise)))
 
     @property

@@ -150,9 +150,7 @@ class SlotDynamics(nn.Module):
             "consequences.bias": (0, outputs),
         }
 
-    def forward(
-        self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor, block: Tensor | None
-    ) -> Tensor:
+    def forward(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor, block: Tensor | None) -> Tensor:
         """Take one action in each row.
 
         Args:

@@ -216,7 +216,7 @@ class Lane:
         return np.ascontiguousarray(obs[:, columns]).reshape(len(obs), -1, self.network.num_outcomes - 1)
 
     def _evaluate(self, first: int, games: int, requests: Requests) -> NDArray[np.float32]:
-        """Network outputs [L * games, ...] of the requests, as `BaseNetwork.recurrent` gives them; hidden states go to the nodes from `first` on."""
+        """Network outputs of the requests [L * games, ...]; hidden states go to the nodes from `first` on."""
         leaves = self.trees.leaves
         count = leaves * games
         answers = self._outputs[:count]

@@ -15,8 +15,18 @@ from torch.nn import functional as F
 
 from muzero.model.interface import BaseNetwork
 
-LOSSES = ("policy", "value", "reward", "winner", "rank", "points", "afterstate", "outcome")
-LOSSES += ("reconstruction", "consistency")
+LOSSES = (
+    "policy",
+    "value",
+    "reward",
+    "winner",
+    "rank",
+    "points",
+    "afterstate",
+    "outcome",
+    "reconstruction",
+    "consistency",
+)
 _COMPILED_KINDS = 64  # most compiled versions of the losses: per network, batch size, device and thread count
 _RECONSTRUCTED = 4  # one window of so many is reconstructed: enough to learn from, and the most expensive loss
 _UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
@@ -94,11 +104,10 @@ def window_losses(
     shares = value_shares(network, batch["to_play"].flatten())
     values = cross_entropy(predicted.value, returns.flatten(0, 1)) * shares
     totals["value"] = over_windows(values.sum(1), batch["value_mask"])
-    reward = cross_entropy(predicted.reward.unflatten(0, (B, K + 1))[:, 1:], paid).mean(2)
+    reward = cross_entropy(predicted.reward.view(B, K + 1, *paid.shape[2:])[:, 1:], paid).mean(2)
     totals["reward"] = (reward * batch["reward_mask"]).sum(1) / K
     if afterstates is not None:
-        losses = _afterstate_losses(network, batch, afterstates, returns, paid)
-        totals["afterstate"], totals["outcome"] = losses
+        totals["afterstate"], totals["outcome"] = _afterstate_losses(network, batch, afterstates, returns, paid)
     if predicted.winner is not None and predicted.rank is not None:
         egos = predicted.winner.shape[1]
         winner = cross_entropy(predicted.winner, per_ego(batch["winner"].flatten(0, 1), egos)).mean(1)
@@ -197,7 +206,7 @@ def one_step_values(network: BaseNetwork, batch: dict[str, Tensor], values_next:
 
 
 def _from_mover(numbers: Tensor, turns: Tensor) -> Tensor:
-    """Numbers [B, K, P] by seat from a mover on -> by seat from another player on, whose turn was `turns` [B, K] ago."""
+    """Numbers [B, K, P] by seat from a mover on -> from the player on whose seat is `turns` [B, K] seats before it."""
     P = numbers.shape[2]
     seats = (torch.arange(P, device=numbers.device) - turns.unsqueeze(2)) % P
     return numbers.gather(2, seats)

@@ -182,7 +182,10 @@ class SlotStep:
             return filled.flatten(0, 1)
 
         # Layers that are handed over unchanged, under the names of the torch modules.
-        names = {"dynamics": ["slot_in", "compare", "hidden", "consequences", "slot_out"], "trunk": ["slot", "block", "mix"]}
+        names = {
+            "dynamics": ["slot_in", "compare", "hidden", "consequences", "slot_out"],
+            "trunk": ["slot", "block", "mix"],
+        }
         names["policy"] = ["slot", "block", "score", *(["in_role"] if policy.compares else [])]
         if dynamics.pass_on is not None:
             names["dynamics"].append("pass_on")
