@@ -132,7 +132,14 @@ class LearnerConfig(Section):
 
     batch: int = number(256, least=1, meaning="windows per step")
     unroll: int = number(5, least=1, meaning="K: steps of the dynamics that a window is unrolled for")
-    td_steps: int = number(10, least=1, meaning="n of the n-step returns, in decisions")
+    td_steps: int = number(10, least=1, meaning="n of the n-step returns, in decisions; used if td_lambda is 1")
+    td_lambda: float = number(
+        1.0,
+        least=0,
+        most=1,
+        meaning="below 1, value targets are lambda returns to the end of the episode: the smaller, the more they lean on "
+        "the search values of the next decisions, and the less luck they carry",
+    )
     one_step_share: float = number(
         0.0,
         least=0,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muzero.config_fields import require
-from muzero.data.returns import n_step_returns
+from muzero.data.returns import lambda_returns, n_step_returns
 from muzero.data.sum_tree import FAN, SumTree, pick
 from muzero.data.targets import FRAMES, Moves, Targets, unroll
 from muzero.data.trajectory import (
@@ -99,6 +99,7 @@ class ReplayBuffer:
       keep_at_least: number of decisions that are kept whatever `keep_share` says.
       unroll: number of steps of a window after its first position, K.
       steps: number of steps of the n-step returns, n.
+      td_lambda: weight of longer returns in lambda returns; 1 for n-step returns instead.
       discount: discount of the returns per decision.
       frame: order of the seats in the network's numbers, "root" or "mover".
       moves: what a search knows of the rules, for positions past the end of a game.
@@ -121,6 +122,7 @@ class ReplayBuffer:
         discount: float,
         frame: str,
         moves: Moves,
+        td_lambda: float = 1.0,
         keep_share: float = 0.0,
         keep_at_least: int = 0,
         stratify: float = 0.0,
@@ -144,7 +146,7 @@ class ReplayBuffer:
         self.num_players, self.width = num_players, width
         self.num_actions, self.num_phases = num_actions, num_phases
         self.unroll, self.steps, self.discount, self.frame = unroll, steps, discount, frame
-        self.moves = moves
+        self.moves, self.td_lambda = moves, td_lambda
         self.keep_share, self.keep_at_least = keep_share, keep_at_least
         self.stratify, self.alpha, self.beta, self.epsilon = stratify, alpha, beta, epsilon
 
@@ -201,7 +203,7 @@ class ReplayBuffer:
         while self._episodes and self._head <= self._tail < self._head + T:
             self._evict()
         here = slice(self._head, self._head + T)
-        targets = n_step_returns(episode.rewards, episode.values, episode.last_values, self.steps, self.discount)
+        targets = self._returns(episode.rewards, episode.values, episode.last_values)
         for name, array in ring_rows(episode, targets, self._head).items():
             self._rows[name][here] = array
         stamp = self._added
@@ -219,6 +221,18 @@ class ReplayBuffer:
         ):
             self._evict()
         return stamp
+
+    def _returns(
+        self,
+        rewards: NDArray[np.float32],
+        values: NDArray[np.float32],
+        last_values: NDArray[np.float32],
+        end: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float32]:
+        """Value targets [T, P] of decisions; arguments as in `n_step_returns`."""
+        if self.td_lambda < 1:
+            return lambda_returns(rewards, values, last_values, self.td_lambda, self.discount, end)
+        return n_step_returns(rewards, values, last_values, self.steps, self.discount, end)
 
     def _check(self, episode: Episode) -> None:
         """Refuse an episode that is broken, of another game, or longer than the ring."""
@@ -331,7 +345,7 @@ class ReplayBuffer:
         end = np.repeat(np.cumsum(length), length)
         whole = np.arange(len(end)) - end + np.repeat(begin + length, length)
         rewards, values, last_values = (rows[name][whole] for name in ("rewards", "values", "last_values"))
-        rows["returns"][whole] = n_step_returns(rewards, values, last_values, self.steps, self.discount, end)
+        rows["returns"][whole] = self._returns(rewards, values, last_values, end)
 
     def _require_index(self, index: NDArray[np.int64], stamp: NDArray[np.int64]) -> None:
         require(index.ndim == 1 and stamp.shape == index.shape, "stamp", f"shape {index.shape}", stamp.shape)
@@ -378,7 +392,10 @@ class ReplayBuffer:
     def _settings(self) -> dict[str, int | float]:
         """Settings on which the stored rows depend."""
         sizes = ("num_players", "width", "num_actions", "num_phases", "capacity", "keep_share", "keep_at_least")
-        return {f"setting.{name}": getattr(self, name) for name in (*sizes, "steps", "discount", "alpha", "epsilon")}
+        return {
+            f"setting.{name}": getattr(self, name)
+            for name in (*sizes, "steps", "td_lambda", "discount", "alpha", "epsilon")
+        }
 
     def _check_state(self, state: dict[str, NDArray[Any]]) -> None:
         """Refuse anything but a `state` of a buffer with these settings; the error names the field."""

@@ -1,4 +1,4 @@
-"""Value targets: n-step returns, one per player.
+"""Value targets: n-step returns and lambda returns, one per player.
 
 Shapes: T decisions, P players.
 """
@@ -62,6 +62,49 @@ def n_step_returns(
     bootstrap = np.where(stop == last_row, last_values, values[np.minimum(stop, T - 1), seat])
     found: NDArray[np.float32] = (total + float(discount) ** length * bootstrap).astype(np.float32)
     return found
+
+
+def lambda_returns(
+    rewards: NDArray[np.float32],
+    values: NDArray[np.float32],
+    last_values: NDArray[np.float32],
+    weight: float,
+    discount: float,
+    end: NDArray[np.int64] | None = None,
+) -> NDArray[np.float32]:
+    """Lambda returns of every player: means of n-step returns, the longer ones weighted less and less.
+
+    The return of a decision is its reward plus, discounted, a mixture of the value of the next decision and of that
+    decision's own return, the latter with the given weight; where the value is unknown, the return alone.
+
+    Args:
+      rewards, values, last_values, discount, end: as in `n_step_returns`.
+      weight: lambda, 0 to 1; 1 sums rewards up to the end of the episode.
+
+    Returns:
+      [T, P] return of each player at each decision.
+    """
+    T, P = rewards.shape
+    require(values.shape == (T, P), "values", f"shape {(T, P)}", values.shape)
+    require(0 <= weight <= 1, "weight", "0 to 1", weight)
+    start = np.arange(T)
+    last = start + 1 == (np.full(T, T) if end is None else end)  # last decisions of episodes
+    following = np.vstack([values[1:], np.full((1, P), np.nan)]).astype(np.float64)
+    following[last] = np.nan
+    known = ~np.isnan(following)
+    # A return is add[t] + factor[t] * return[t + 1]; longer chains of such steps are made by doubling.
+    add = rewards.astype(np.float64) + discount * np.where(known, (1 - weight) * np.where(known, following, 0.0), 0.0)
+    factor = discount * np.where(known, weight, 1.0)
+    final = np.broadcast_to(last_values, (T, P)).astype(np.float64)
+    add[last] += discount * final[last]
+    factor[last] = 0.0
+    size = 1
+    while size < T:
+        add[:-size] += factor[:-size] * add[size:]
+        factor[:-size] *= factor[size:]
+        factor[-size:] = 0.0
+        size *= 2
+    return add.astype(np.float32)
 
 
 def latest_values(values: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -28,7 +28,7 @@ LOSSES = (
     "consistency",
 )
 _COMPILED_KINDS = 64  # most compiled versions of the losses: per network, batch size, device and thread count
-_RECONSTRUCTED = 4  # one window of so many is reconstructed: enough to learn from, and the most expensive loss
+_COMPARED = 4  # one window of so many is compared with its real positions: enough to learn from, and expensive
 _UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
 
 
@@ -53,7 +53,7 @@ def window_losses(
 
     The first position counts fully, each of the K unrolled ones 1 / K, and every step of the dynamics passes half of
     the gradient on. All positions of all windows go through the prediction heads in one batch. With the slots latent,
-    imagined positions are also compared with the real ones: with their visible cards (reconstruction) and with their
+    imagined positions of a quarter of the windows are also compared with the real ones: with their visible cards (reconstruction) and with their
     latents (consistency). In games with private information, only positions seen by the same player are targets of
     these two losses and of one-step values.
 
@@ -82,14 +82,14 @@ def window_losses(
     reconstructs, consistent = (
         network.decoder is not None and name not in skipped for name in ("reconstruction", "consistency")
     )
+    few = -(-B // _COMPARED)
     real_latents = values_next = None
     if one_step_share or consistent:
         with torch.no_grad():
-            following = batch["obs"][:, 1:].flatten(0, 1)
             if one_step_share:
-                real_latents, values_next = network.values_of_observation(following)
+                real_latents, values_next = network.values_of_observation(batch["obs"][:, 1:].flatten(0, 1))
             else:
-                real_latents = network.represent(following)
+                real_latents = network.represent(batch["obs"][:few, 1:].flatten(0, 1))
     target = batch["value"]
     if one_step_share:
         assert values_next is not None
@@ -118,15 +118,17 @@ def window_losses(
         points = network.points_support.two_hot(batch["points"]).flatten(0, 1)
         losses = (cross_entropy(predicted.points, points) * shares).sum(1)
         totals["points"] = over_windows(losses, batch["outcome_mask"] * batch["live"])
+    compared = batch["live"][:few] * seen_by_same[:few]  # (few, K+1)
     if reconstructs:
-        few = -(-B // _RECONSTRUCTED)
         cards = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
-        losses = (cards.view(few, K + 1) * (batch["live"] * seen_by_same)[:few] * share).sum(1) * (B / few)
+        losses = (cards.view(few, K + 1) * compared * share).sum(1) * (B / few)
         totals["reconstruction"] = F.pad(losses, (0, B - few))
     if consistent:
         assert real_latents is not None
-        distance = (unrolled[:, 1:] - real_latents.view(B, K, -1)).square().mean(2)
-        totals["consistency"] = (distance * (batch["live"] * seen_by_same)[:, 1:]).sum(1) / K
+        real = real_latents[: few * K].view(few, K, -1)
+        distance = (unrolled[:few, 1:] - real).square().mean(2)
+        losses = (distance * compared[:, 1:]).sum(1) / K * (B / few)
+        totals["consistency"] = F.pad(losses, (0, B - few))
     value = network.support.expectation(predicted.value.detach()[:, 0]).view(B, K + 1)
     if one_step_share:
         td_error = ((value - one_step[:, :, 0]).abs() * known).amax(1)

@@ -182,6 +182,7 @@ def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuff
             discount=c.search.discount,
             frame=frame,
             moves=Moves(spec.phase_table, spec.public_outcomes),
+            td_lambda=c.learner.td_lambda,
             keep_share=c.replay.keep_share,
             keep_at_least=c.replay.keep_at_least,
             stratify=c.replay.stratify,
