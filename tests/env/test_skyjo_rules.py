@@ -120,7 +120,7 @@ def test_a_tie_shares_the_win() -> None:
         final += tables.rewards
     shared = (tables.ranks == 1).sum(1) == 2
     assert shared.any()
-    assert (np.sort(final[shared], axis=1) == [-1, 0.5, 0.5]).all()
+    assert (np.sort(final[shared], axis=1) == [-1, 0, 0]).all()
     assert (np.sort(final[~shared], axis=1) == [-1, -1, 1]).all()
 
 

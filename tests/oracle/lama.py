@@ -247,7 +247,7 @@ class Lama:
             self.done = True
             winners = [seat for seat in self.seats if self.scores[seat] == min(self.scores)]
             for seat in self.seats:
-                self.rewards[seat] += 1 / len(winners) if seat in winners else -1.0
+                self.rewards[seat] += 2 / len(winners) - 1 if seat in winners else -1.0
         elif self.decisions >= self.rules["max_decisions"]:
             self.done = self.truncated = True
         else:

@@ -529,10 +529,10 @@ class Skyjo:
             self.rewards[seat] += self.rules["round_reward"] * (mean_of_others - own) / 100
 
     def pay_winners(self) -> None:
-        """Pay the reward at the episode's end: the winners share 1, everybody else gets -1."""
+        """Pay the reward at the episode's end: each of k winners gets 2 / k - 1, everybody else -1."""
         winners = [seat for seat in self.seats if self.scores[seat] == min(self.scores)]
         for seat in self.seats:
-            self.rewards[seat] += 1 / len(winners) if seat in winners else -1.0
+            self.rewards[seat] += 2 / len(winners) - 1 if seat in winners else -1.0
 
     def ranks(self) -> list[int]:
         """Rank of every seat: 1 + the number of seats with a strictly lower total."""
