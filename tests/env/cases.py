@@ -138,6 +138,13 @@ SKYJO = Case(
             "clear_on_final_reveal": False,
             "max_decisions": 301,
         },
+        "random_starter": {"first_starter": "random", "target": 40},
+        "chosen_random_starter": {
+            "first_starter": "random",
+            "setup": "chosen",
+            "next_starter": "seat_0",
+            "episode": "round",
+        },
         "few_values": {"deck": _FEW_VALUES, "target": 30, "round_reward": -1.0, "max_decisions": 1000},
         "capped": {"max_decisions": 37, "ender_penalty": "off", "round_reward": 2.0, "initial_reveals": 0},
         # The cap falls into final turns, where the ender's penalty would apply if the round were allowed to end.

@@ -64,6 +64,7 @@ RULES: dict[str, Any] = {
     "clear_on_final_reveal": True,
     "clearing": "automatic",
     "next_starter": "ender",
+    "first_starter": "by_rule",
     "episode": "match",
     "target": 100,
     "initial_scores": "zero",
@@ -100,6 +101,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "cleared_cards": ("discard_pile", "out_of_play"),
     "clearing": ("automatic", "voluntary"),
     "next_starter": ("ender", "highest_sum", "seat_0"),
+    "first_starter": ("by_rule", "random"),
     "episode": ("match", "round"),
     "initial_scores": ("zero", "uniform"),
 }
@@ -252,6 +254,8 @@ class Skyjo:
 
     def choose_starter(self) -> int:
         """Seat that starts this round."""
+        if self.round == 0 and self.rules["first_starter"] == "random":
+            return (self.random.at(2**57) * self.num_players) >> 64
         if self.rules["next_starter"] == "seat_0":
             return 0
         if self.rules["next_starter"] == "ender" and self.previous_ender >= 0:
