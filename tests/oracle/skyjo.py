@@ -590,9 +590,8 @@ class Skyjo:
 
     def true_cards(self, seat: int) -> list[int]:
         """Codes of the face-down cards of all seats, 0 for other positions."""
-        return [
-            code(self.boards[s][p]) if p in self.face_down(s) else 0 for s in self.from_observer(seat) for p in POSITIONS
-        ]
+        places = [(s, p) for s in self.from_observer(seat) for p in POSITIONS]
+        return [code(self.boards[s][p]) if p in self.face_down(s) else 0 for s, p in places]
 
     def observe(self, seat: int, counts: bool = True) -> list[int]:
         """Observation of a seat as one flat row."""
