@@ -24,8 +24,9 @@
 //               void scores(int32_t*) const                              [P] points so far; fewer are better
 //               void ranks(int8_t*) const                                [P] 1 = best, ties share the better rank
 //               void rewards(const Rules&, float*) const                 [P] rewards of the last step. A won game pays
-//                                                                        its winners +1 in all and every loser -1, a
-//                                                                        draw nothing; beside this, or instead of it,
+//                                                                        each of its k winners 2 / k - 1 (+1 alone, 0
+//                                                                        for two who tie) and every loser -1, a draw
+//                                                                        nothing; beside this, or instead of it,
 //                                                                        points are paid as round_reward says
 //               void stats(int32_t*) const                               [S] one for each name in stat_names()
 //   knowledge   void observe(const Rules&, int seat, int16_t*, bool counts) const    what the seat may see, and no more

@@ -285,7 +285,7 @@ class VecEnv final : public AnyVecEnv {
     Game& game = tables_[t];
     const int actor = game.to_play();
     if (told) {
-      game.step_told(rules_, action, told);
+      tell(game, action, told);
     } else {
       game.step(rules_, action);
     }
@@ -308,6 +308,9 @@ class VecEnv final : public AnyVecEnv {
       masks_[t] = game.legal(rules_);
     }
   }
+
+  // Told steps are rare: as part of `advance` they would slow the others down.
+  __attribute__((noinline)) void tell(Game& game, int action, int told) { game.step_told(rules_, action, told); }
 
   void skip(int i) {
     if (buffers_.rewards) {
@@ -424,7 +427,6 @@ class VecEnv final : public AnyVecEnv {
     throw std::invalid_argument("bots: expected one for each of " + std::to_string(options_.num_players) +
                                 " seats, got " + std::to_string(seats.size()));
   }
-
   void require_all_bots(const std::vector<std::shared_ptr<Bot>>& seats) const {
     require_bots(seats);
     for (const auto& bot : seats) {

@@ -106,7 +106,8 @@ struct CardGame {
   }
 
   // The last mover pays for the decision. A decision that scores pays every seat its advantage over the mean of the
-  // others. If winning is rewarded, the seats with the fewest points at the end share +1 and all others pay 1.
+  // others. If winning is rewarded, each of k seats with the fewest points at the end gets 2 / k - 1
+  // and all others pay 1: the reward is linear in the share of the win.
   void rewards(const Rules& rules, float* out) const {
     const int n = num_players;
     std::fill(out, out + n, 0.0f);
@@ -120,7 +121,7 @@ struct CardGame {
     for (int seat = 0; seat < n; ++seat) {
       const int own = game().score_change(seat);
       double reward = rules.round_reward * (static_cast<double>(sum - own) / (n - 1) - own) / Game::kScoreScale;
-      if (game().pays_win()) reward += totals[seat] == lowest ? 1.0 / winners : -1.0;
+      if (game().pays_win()) reward += totals[seat] == lowest ? 2.0 / winners - 1.0 : -1.0;
       out[seat] += static_cast<float>(reward);
     }
   }

@@ -131,7 +131,7 @@ inline void Skipbo::determinize(const Rules&, int seat, uint64_t key) {
 inline void Skipbo::true_cards(int seat, int8_t* out) const {
   std::fill(out, out + num_players * Layout::kSlots, int8_t{0});
   for (int r = 1, s = next(seat); r < num_players; ++r, s = next(s)) {
-    std::copy(hand[s], hand[s] + kHandCards, out + r * Layout::kSlots + Layout::kHand);
+    std::copy(hand[s], hand[s] + hand_size[s], out + r * Layout::kSlots + Layout::kHand);
   }
 }
 

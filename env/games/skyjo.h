@@ -229,7 +229,9 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   }
 
   void choose_starter(const Rules& rules) {
-    if (rules.next_starter == Rules::NextStarter::kSeat0) {
+    if (rules.first_starter == Rules::FirstStarter::kRandom && round == 0) {
+      starter = static_cast<uint8_t>(Rng{rng.key, uint64_t{1} << 57}.below(num_players));
+    } else if (rules.next_starter == Rules::NextStarter::kSeat0) {
       starter = 0;
     } else if (rules.next_starter == Rules::NextStarter::kEnder && last_ender != kNobody) {
       starter = last_ender;

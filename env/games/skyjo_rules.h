@@ -14,6 +14,7 @@ struct SkyjoRules {
   enum class ClearedCards : uint8_t { kDiscardPile, kOutOfPlay };
   enum class Clearing : uint8_t { kAutomatic, kVoluntary };
   enum class NextStarter : uint8_t { kEnder, kHighestSum, kSeat0 };
+  enum class FirstStarter : uint8_t { kByRule, kRandom };
   enum class Episode : uint8_t { kMatch, kRound };
   enum class InitialScores : uint8_t { kZero, kUniform };
 
@@ -25,6 +26,7 @@ struct SkyjoRules {
   bool clear_on_final_reveal = true;
   Clearing clearing = Clearing::kAutomatic;
   NextStarter next_starter = NextStarter::kEnder;
+  FirstStarter first_starter = FirstStarter::kByRule;
   Episode episode = Episode::kMatch;
   int target = 100;
   InitialScores initial_scores = InitialScores::kZero;
@@ -49,6 +51,8 @@ struct SkyjoRules {
     v.choice("clearing", clearing, {"automatic", "voluntary"},
              "whether completed columns are cleared at once or their owner decides");
     v.choice("next_starter", next_starter, {"ender", "highest_sum", "seat_0"}, "who starts the next round");
+    v.choice("first_starter", first_starter, {"by_rule", "random"},
+             "who starts a round that no other came before: as next_starter says, or a player drawn at random");
     v.choice("episode", episode, {"match", "round"}, "what one episode is");
     v.integer("target", target, 1, 1000, "total that ends a match");
     v.choice("initial_scores", initial_scores, {"zero", "uniform"}, "totals at the start of an episode");

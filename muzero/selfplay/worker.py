@@ -206,9 +206,8 @@ class SelfPlay:
             past_planner = self.planner(request.simulations, past_self=True)
             actions[theirs] = self._plan(past_planner, theirs, keys, request.temperature).actions
         started = perf_counter()
-        for bot in np.unique(owner[owner >= 0]):
-            moves = tables.bot_actions([self.bots[bot]] * P, self.config.seed)
-            actions = np.where(owner == bot, moves, actions)
+        moves = tables.bot_actions(self.bots, self.config.seed, chosen=owner)
+        actions = np.where(owner >= 0, moves, actions)
         # The environment's step overwrites its arrays: observations are stored before it, rewards after it.
         trajectory.write(obs=tables.obs, legal=tables.legal_bits, to_play=tables.to_play, phase=tables.phase)
         trajectory.write(scores=tables.scores)

@@ -29,7 +29,7 @@ class Case:
       stats: function of an oracle that gives the numbers that `VecEnv.stats` reports of an episode.
       short: a rule set of whole numbers, not the default, under which random players finish soon.
       reshuffling: a rule set for two players in which the draw pile soon runs out; None if the game never reshuffles.
-      shared: sum of the rewards of a game in which everybody ties: 1, or 0 if a tie means that nobody has won.
+      ties_win: whether players who all tie share the win; if not, nobody has won.
       chips: points that one unit of reward stands for in a game that pays points instead of wins; 0 for other games.
       usual: function of the fields before a step: whether the phase table must say what follows.
       cap: value of `max_decisions` that no game stays below.
@@ -47,7 +47,7 @@ class Case:
     stats: Callable[[Any], list[int]]
     short: dict[str, int]
     reshuffling: Rules | None = None
-    shared: float = 1.0
+    ties_win: bool = True
     chips: float = 0.0
     usual: Callable[[dict[str, list[int]]], bool] = lambda fields: True
     cap: int = 7
@@ -137,6 +137,13 @@ SKYJO = Case(
             "deck": _FEW_VALUES,
             "clear_on_final_reveal": False,
             "max_decisions": 301,
+        },
+        "random_starter": {"first_starter": "random", "target": 40},
+        "chosen_random_starter": {
+            "first_starter": "random",
+            "setup": "chosen",
+            "next_starter": "seat_0",
+            "episode": "round",
         },
         "few_values": {"deck": _FEW_VALUES, "target": 30, "round_reward": -1.0, "max_decisions": 1000},
         "capped": {"max_decisions": 37, "ender_penalty": "off", "round_reward": 2.0, "initial_reveals": 0},
@@ -293,7 +300,7 @@ SKIPBO = Case(
     # Most cards are wild and few are left to draw, so that completed piles are soon needed.
     reshuffling={"stock": 15, "deck": [1] * 12 + [36], "max_decisions": 400},
     short={"stock": 1},
-    shared=0.0,
+    ties_win=False,
     # Nobody gets stuck while there are five cards to draw.
     usual=lambda fields: len(fields["draw_pile"] + fields["set_aside"]) >= 5,
 )

@@ -161,3 +161,29 @@ def test_the_papers_bots_differ_as_their_names_say() -> None:
     assert rate["risk_aware"][1] > plain[1], "keeps less"
     assert rate["anti_discard"][0] < plain[0], "takes less from the discard pile"
     assert len({tuple(np.round(pair, 3)) for pair in rate.values()}) == len(PAPER)
+
+
+@pytest.mark.parametrize("game", env.games())
+def test_bots_chosen_for_each_table_act_as_they_do_in_all_seats(game: str) -> None:
+    """The same actions with the same randomness as if each bot played everywhere; a negative number is no bot."""
+    tables = env.make(game, 64, 2, seed=3, auto_reset=False)
+    bots = [tables.bot(name, epsilon=0.3) for name in tables.bots]
+    choice = np.random.default_rng(0)
+    for step in range(20):
+        chosen = choice.integers(-2, len(bots), 64).astype(np.int8)
+        expected = np.full(64, env.SKIP, np.int64)
+        for number, bot in enumerate(bots):
+            expected = np.where(chosen == number, tables.bot_actions([bot, bot], step), expected)
+        assert tables.bot_actions(bots, step, chosen=chosen).tolist() == expected.tolist()
+        tables.step(tables.sample_actions(step))
+    assert tables.bot_actions(bots, chosen=np.full(64, -1)).tolist() == [env.SKIP] * 64
+
+
+def test_a_number_that_no_bot_has_is_refused() -> None:
+    tables = env.make("skyjo", 2)
+    with pytest.raises(
+        ValueError, match="chosen: table 1: expected the number of one of 1 bots, or less than 0, got 1"
+    ):
+        tables.bot_actions([tables.bot("random")], chosen=[0, 1])
+    with pytest.raises(ValueError, match="one for each of 2 seats"):
+        tables.bot_actions([tables.bot("random")])

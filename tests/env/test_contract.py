@@ -49,6 +49,7 @@ def test_the_sample_game_fulfils_the_contract(tmp_path: Path) -> None:
     [
         ("determinize", "void determinize(const Rules&, int seat, uint64_t key)"),
         ("kScoreScale", "static constexpr int kScoreScale"),
+        ("true_cards", "void true_cards(int seat, int8_t*) const"),
     ],
 )
 def test_a_missing_member_is_named_with_its_signature(member: str, signature: str, tmp_path: Path) -> None:
@@ -62,11 +63,22 @@ def test_wrong_signatures_are_answered_with_the_right_ones(tmp_path: Path) -> No
         "uint32_t legal(const Rules&) const { return 0; }": "uint64_t legal(const Rules&) const",
         "void reset(const Rules&, int, int) {}": "void reset(const Rules&, int players, uint64_t key)",
         "std::string action_name(int) const { return {}; }": "static std::string action_name(int action)",
+        "int outcome() const { return 0; }": "int outcome(int seat) const",
+        "void odds(int, float*) const {}": "void odds(const Rules&, int seat, int action, float*) const",
+        "bool step_told(const Rules&, int, int);": "void step_told(const Rules&, int action, int outcome)",
+        "void draws(int8_t*) const {}": "void draws(int seat, int8_t*) const",
+        "static bool chance_rule(int, int, int);": "static ChanceRule chance_rule(int players, int phase, int action)",
+        "static constexpr char kDraws = 1;": "static constexpr int kDraws",
     }
     lines = errors(tmp_path, after=f"struct Wrong : env::Kuhn {{ {' '.join(wrong)} }};", game="Wrong")
     assert len(lines) == len(wrong)
     for signature in wrong.values():
         assert any(f"expected: {signature}" in line for line in lines)
+
+
+def test_outcomes_are_kinds_of_cards_or_none(tmp_path: Path) -> None:
+    lines = errors(tmp_path, after="struct Two : env::Kuhn { static constexpr int kOutcomes = 2; };", game="Two")
+    assert "kOutcomes: 1, or 1 + kCardKinds" in lines[0]
 
 
 def test_a_state_with_padding_is_refused(tmp_path: Path) -> None:

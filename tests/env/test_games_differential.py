@@ -23,6 +23,7 @@ def compare(case: Case, tables: env.VecEnv, oracles: dict[int, Any], cards: list
     players = tables.num_players
     rows = [tables.observe(seat) for seat in range(players)]
     beliefs = [tables.unseen_counts(seat) for seat in range(players)]
+    labels, draws = ([call(seat) for seat in range(players)] for call in (tables.true_cards, tables.draws))
     for i, oracle in oracles.items():
         state = tables.inspect(i)
         assert state == case.fields(oracle), f"table {i}"
@@ -39,6 +40,8 @@ def compare(case: Case, tables: env.VecEnv, oracles: dict[int, Any], cards: list
         for seat in {oracle.to_play, turn % players, (turn + players // 2) % players}:
             assert rows[seat][i].tolist() == oracle.observe(seat), f"table {i}, seat {seat}"
             assert beliefs[seat][i].tolist() == oracle.unseen_counts(seat), f"table {i}, seat {seat}"
+            assert labels[seat][i].tolist() == oracle.true_cards(seat), f"table {i}, seat {seat}"
+            assert draws[seat][i].tolist() == oracle.draws(seat), f"table {i}, seat {seat}"
 
 
 def run(case: Case, rules: Rules, players: int, matches: int, seed: int) -> int:
@@ -53,10 +56,14 @@ def run(case: Case, rules: Rules, players: int, matches: int, seed: int) -> int:
     while not tables.done.all():
         actions = tables.bot_actions(bots, seed)
         actions[::2] = tables.sample_actions(seed)[::2]
+        odds = tables.odds(actions)
         tables.step(actions)
         acting = {i: oracles[i] for i in np.flatnonzero(actions != env.SKIP)}
         for i, oracle in acting.items():
+            actor = oracle.to_play
+            assert odds[i].tolist() == pytest.approx(oracle.odds(actor, int(actions[i])), abs=1e-6)
             oracle.step(int(actions[i]))
+            assert tables.outcome[i] == oracle.outcome(actor)
         turn += 1
         compare(case, tables, acting, cards, turn)
         decisions += len(acting)

@@ -108,7 +108,7 @@ def test_a_match_ends_at_the_target_and_ties_share_the_win() -> None:
     for action in (FOLD, FOLD):
         game.step(action)
     assert game.scores == [3, 3, 40]
-    assert game.rewards == [0.5, 0.5, -1]
+    assert game.rewards == [0, 0, -1]
 
 
 # ------------------------------------------------------------------------------------- options and presets

@@ -470,15 +470,15 @@ def test_a_match_goes_on_until_the_target() -> None:
 
 
 def test_ties_share_the_win() -> None:
-    """Equal lowest totals share +1; the others get -1."""
+    """Each of k equal lowest totals gets 2 / k - 1; the others get -1."""
     game = finish([0, 0])
-    assert game.rewards == [0.5, 0.5]
+    assert game.rewards == [0.0, 0.0]
     assert game.ranks() == [1, 1]
     game = finish([30, 15, 15])
-    assert game.rewards == [-1.0, 0.5, 0.5]
+    assert game.rewards == [-1.0, 0.0, 0.0]
     assert game.ranks() == [3, 1, 1]
     game = finish([0, 0, 0])
-    assert game.rewards == pytest.approx([1 / 3] * 3)
+    assert game.rewards == pytest.approx([-1 / 3] * 3)
     assert game.ranks() == [1, 1, 1]
     game = finish([10, 15, 15])
     assert game.rewards == [1.0, -1.0, -1.0]
@@ -687,7 +687,8 @@ def test_random_games_conserve_cards_and_end(players: int, options: dict[str, An
     if not game.truncated:
         assert rules["episode"] == "round" or max(game.scores) >= rules["target"]
         if rules["round_reward"] == 0:
-            assert sum(reward > 0 for reward in game.rewards) == game.ranks().count(1)
+            winners = game.ranks().count(1)
+            assert sorted(set(game.rewards)) == pytest.approx(sorted({-1, 2 / winners - 1}))
     else:
         assert game.decisions == rules["max_decisions"]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import env
 
@@ -22,6 +23,7 @@ CHANGES: list[tuple[str, Any, dict[str, Any]]] = [
     ("clearing", "voluntary", {"deck": FEW_VALUES}),
     ("next_starter", "highest_sum", {}),
     ("next_starter", "seat_0", {}),
+    ("first_starter", "random", {}),
     ("episode", "round", {}),
     ("target", 40, {}),
     ("initial_scores", "uniform", {}),
@@ -111,6 +113,29 @@ def test_rule_values_may_be_numpy_numbers() -> None:
     assert made["deck"] == [10] * 15
 
 
+def test_a_random_first_starter_is_any_seat_and_leaves_the_cards_alone() -> None:
+    """Every seat starts equally often, whatever its sum; later rounds start with the ender of the one before."""
+    games = 3000
+    plain = env.make("skyjo", games, 3, seed=2, auto_reset=False)
+    drawn = env.make("skyjo", games, 3, {"first_starter": "random"}, seed=2, auto_reset=False)
+    states = [tables.inspect(i) for tables in (plain, drawn) for i in range(200)]
+    assert [state["boards"] for state in states[:200]] == [state["boards"] for state in states[200:]]
+    observed = np.bincount(drawn.to_play, minlength=3)
+    assert stats.chisquare(observed).pvalue > 1e-3
+    by_rule = np.bincount(drawn.to_play * 3 + plain.to_play, minlength=9).reshape(3, 3)
+    assert stats.chi2_contingency(by_rule).pvalue > 1e-3, "the starter depends on the sums"
+    later = 0
+    for _ in range(150):
+        before = drawn.scores.copy()
+        mover, moved = drawn.to_play.copy(), ~drawn.done
+        drawn.step(drawn.sample_actions(3))
+        again = moved & ~drawn.done & (before != drawn.scores).any(1)
+        for i in np.flatnonzero(again):
+            assert drawn.inspect(int(i))["starter"] == [(mover[i] + 1) % 3], "the last mover sits before the ender"
+        later += int(again.sum())
+    assert later > 100
+
+
 def test_a_tie_shares_the_win() -> None:
     """Looked for among many short games; three seats, so that two winners leave a loser."""
     tables = env.make("skyjo", 4000, 3, {"episode": "round"}, seed=1, auto_reset=False)
@@ -120,7 +145,7 @@ def test_a_tie_shares_the_win() -> None:
         final += tables.rewards
     shared = (tables.ranks == 1).sum(1) == 2
     assert shared.any()
-    assert (np.sort(final[shared], axis=1) == [-1, 0.5, 0.5]).all()
+    assert (np.sort(final[shared], axis=1) == [-1, 0, 0]).all()
     assert (np.sort(final[~shared], axis=1) == [-1, -1, 1]).all()
 
 

@@ -278,7 +278,7 @@ def test_shapes_of_skyjos_actions_by_hand() -> None:
 
 @per_game
 def test_rewards_of_an_episode_sum_up_to_the_result(case: Case) -> None:
-    """Winners share +1 and everybody else pays 1, for every number of players; in games of chips these are paid."""
+    """Each of k winners gets 2 / k - 1 and everybody else -1, for every number of players; games of chips pay those."""
     for players in case.players:
         tables = env.make(case.game, 40, players, seed=6, auto_reset=False)
         earned = np.zeros((40, players), np.float32)
@@ -286,8 +286,9 @@ def test_rewards_of_an_episode_sum_up_to_the_result(case: Case) -> None:
             tables.step(tables.sample_actions(3))
             earned += tables.rewards
         best = tables.ranks == 1
-        paid = np.where(best.all(1, keepdims=True), case.shared, 1.0)
-        expected = np.where(best, paid / best.sum(1, keepdims=True), -1)
+        expected = np.where(best, 2 / best.sum(1, keepdims=True) - 1, -1)
+        if not case.ties_win:
+            expected[best.all(1)] = 0
         if case.chips:
             expected = -tables.scores / case.chips
         assert earned[~tables.truncated] == pytest.approx(expected[~tables.truncated], abs=1e-5)

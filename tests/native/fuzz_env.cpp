@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "env/games.h"
+#include "tests/native/require.h"
 
 namespace env {
 namespace {
@@ -36,8 +37,8 @@ struct Junk {
 };
 
 struct Tally {
-  int64_t inputs = 0, accepted_rules = 0, refused_rules = 0, steps = 0, refused_actions = 0, accepted_blobs = 0,
-          refused_blobs = 0;
+  int64_t inputs = 0, accepted_rules = 0, refused_rules = 0, steps = 0, refused_actions = 0, told = 0,
+          refused_outcomes = 0, accepted_blobs = 0, refused_blobs = 0;
 };
 
 template <class Game>
@@ -92,6 +93,46 @@ RuleList junk_rules(Junk& junk) {
   return rules;
 }
 
+// Tells a table the outcome of its action, possible or not, and checks that possible ones happen and others are refused.
+// Odds are probabilities for every seat, and others see what the actor saw or nothing.
+template <class Game>
+void told_step(VecEnv<Game>& tables, Junk& junk, int table, const std::vector<int64_t>& actions, Tally& tally) {
+  const auto t = static_cast<size_t>(table);
+  const Game before = tables.table(table);
+  const int players = tables.options().num_players, actor = before.to_play();
+  std::vector<int64_t> outcomes(actions.size());
+  outcomes[t] = junk.chance(8) ? junk.number() : junk.below(Game::kOutcomes);
+  float odds[Game::kOutcomes];
+  for (int seat = 0; actions[t] != kSkip && seat < players; ++seat) {
+    before.odds(tables.rules(), (actor + 1 + seat) % players, static_cast<int>(actions[t]), odds);  // the actor last
+    float sum = 0;
+    for (const float share : odds) {
+      REQUIRE(share >= 0);
+      sum += share;
+    }
+    REQUIRE(sum > 0.999f && sum < 1.001f);
+  }
+  const bool known = outcomes[t] > 0 && outcomes[t] < Game::kOutcomes;
+  const bool possible = outcomes[t] == 0 || (actions[t] != kSkip && known && odds[outcomes[t]] > 0);
+  try {
+    tables.step(actions.data(), outcomes.data());
+    REQUIRE(possible);
+    tally.told += outcomes[t] != 0;
+  } catch (const std::invalid_argument&) {
+    REQUIRE(!possible);
+    const Game& after = tables.table(table);
+    REQUIRE(std::memcmp(static_cast<const void*>(&before), static_cast<const void*>(&after), sizeof after) == 0);
+    ++tally.refused_outcomes;
+    tables.step(actions.data());
+    return;
+  }
+  if (outcomes[t] == 0 || (tables.options().auto_reset && tables.table(table).decisions == 0)) return;
+  for (int seat = 0; seat < players; ++seat) {
+    const int seen = tables.table(table).outcome(seat);
+    REQUIRE(seen == outcomes[t] || (seen == 0 && seat != actor));
+  }
+}
+
 // Any action, legal or not, must be carried out or refused.
 template <class Game>
 void junk_steps(VecEnv<Game>& tables, Junk& junk, int count, Tally& tally) {
@@ -105,7 +146,11 @@ void junk_steps(VecEnv<Game>& tables, Junk& junk, int count, Tally& tally) {
       ++tally.inputs;  // only junk inputs are counted
     }
     try {
-      tables.step(actions.data());
+      if (actions == sound && junk.chance(2)) {
+        told_step(tables, junk, static_cast<int>(junk.below(static_cast<uint32_t>(batch))), actions, tally);
+      } else {
+        tables.step(actions.data());
+      }
       tally.steps += batch;
     } catch (const std::invalid_argument&) {
       ++tally.refused_actions;
@@ -143,6 +188,9 @@ void junk_blobs(VecEnv<Game>& tables, Junk& junk, int count, Tally& tally) {
   const std::string good = tables.save(0);
   const size_t header = good.size() - sizeof(Game);
   std::vector<int64_t> actions(static_cast<size_t>(tables.options().num_envs));
+  const auto slots = static_cast<size_t>(tables.options().num_players * tables.info().slots());
+  std::vector<uint8_t> classes(slots * actions.size());
+  std::vector<int8_t> labels(std::max<size_t>(slots, Game::kDraws));
   for (int n = 0; n < count; ++n) {
     std::string blob = good;
     const bool sealed = !junk.chance(4);
@@ -175,7 +223,13 @@ void junk_blobs(VecEnv<Game>& tables, Junk& junk, int count, Tally& tally) {
         (void)tables.render(0, static_cast<int>(junk.below(static_cast<uint32_t>(players))));
         tables.sample_actions(junk.rng.next(), actions.data());
         std::fill(actions.begin() + 1, actions.end(), kSkip);
-        tables.step(actions.data());
+        told_step(tables, junk, 0, actions, tally);
+        tables.slot_classes(classes.data());
+        for (int8_t seat = 0; seat < players; ++seat) {
+          tables.table(0).true_cards(seat, labels.data());
+          tables.table(0).draws(seat, labels.data());
+          for (const int8_t code : labels) REQUIRE(code >= 0 && code <= Game::kCardKinds);
+        }
       }
       Game imagined = tables.table(0);
       imagined.determinize(tables.rules(), 0, junk.rng.next());
@@ -214,13 +268,14 @@ void fuzz(int64_t inputs, uint64_t seed) {
     }
   }
   std::printf(
-      "%s: %lld inputs; rules %lld accepted, %lld refused; actions %lld carried out, %lld refused; blobs "
-      "%lld "
-      "accepted, %lld refused\n",
+      "%s: %lld inputs; rules %lld accepted, %lld refused; actions %lld carried out, %lld refused; outcomes %lld told, "
+      "%lld refused; blobs %lld accepted, %lld refused\n",
       Game::kName, static_cast<long long>(tally.inputs), static_cast<long long>(tally.accepted_rules),
       static_cast<long long>(tally.refused_rules), static_cast<long long>(tally.steps),
-      static_cast<long long>(tally.refused_actions), static_cast<long long>(tally.accepted_blobs),
+      static_cast<long long>(tally.refused_actions), static_cast<long long>(tally.told),
+      static_cast<long long>(tally.refused_outcomes), static_cast<long long>(tally.accepted_blobs),
       static_cast<long long>(tally.refused_blobs));
+  REQUIRE((tally.told > 0) == (Game::kOutcomes > 1) && tally.refused_outcomes);
   assert(tally.accepted_rules && tally.refused_rules && tally.refused_actions && tally.accepted_blobs &&
          tally.refused_blobs);
 }

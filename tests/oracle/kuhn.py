@@ -128,6 +128,22 @@ class Kuhn:
         seen = set(self.hands) if self.showdown else {self.hands[seat]}
         return [[int(card not in seen) for card in CARDS]]
 
+    def outcome(self, seat: int) -> int:
+        """Code of the card that the last decision showed: none, all cards are dealt before the first."""
+        return 0
+
+    def odds(self, seat: int, action: int) -> list[float]:
+        """Probabilities of outcomes: certainly none."""
+        return [1.0]
+
+    def draws(self, seat: int) -> list[int]:
+        """Cards that entered a hand together: none."""
+        return []
+
+    def true_cards(self, seat: int) -> list[int]:
+        """Codes of hidden cards: there are no codes without chance events."""
+        return [0, 0]
+
     def observe(self, seat: int, counts: bool = True) -> list[int]:
         """Observation of a seat as one flat row."""
         other = 1 - seat

@@ -97,6 +97,7 @@ class Lama:
         self.done = False
         self.truncated = False
         self.aborted = False
+        self.drawn, self.drawer = 0, -1  # card that the last decision drew, 0 for none, and who drew it
 
         # State of the round; deal_round() fills all of it in.
         self.round = 0
@@ -154,6 +155,7 @@ class Lama:
         self.round_decisions += 1
         self.rewards = [0.0] * self.num_players
         self.rewards[actor] -= self.rules["time_penalty"]
+        self.drawn, self.drawer = 0, actor
 
         if action == DRAW:
             self.draw(actor)
@@ -193,7 +195,8 @@ class Lama:
             self.deck, self.pile = self.pile[:-1], self.pile[-1:]
             self.reshuffled = True
             self.reshuffles += 1
-        self.hands[seat].append(self.random.take_from(self.deck))
+        self.drawn = self.random.take_from(self.deck)
+        self.hands[seat].append(self.drawn)
         self.next_turn()
 
     def fold(self, seat: int) -> None:
@@ -247,7 +250,7 @@ class Lama:
             self.done = True
             winners = [seat for seat in self.seats if self.scores[seat] == min(self.scores)]
             for seat in self.seats:
-                self.rewards[seat] += 1 / len(winners) if seat in winners else -1.0
+                self.rewards[seat] += 2 / len(winners) - 1 if seat in winners else -1.0
         elif self.decisions >= self.rules["max_decisions"]:
             self.done = self.truncated = True
         else:
@@ -273,6 +276,28 @@ class Lama:
         hidden = self.deck + [card for other in self.seats if self.hides(other, seat) for card in self.hands[other]]
         upcoming = hidden if self.deck else self.pile[:-1]
         return [[cards.count(card) for card in CARDS] for cards in (hidden, upcoming)]
+
+    def outcome(self, seat: int) -> int:
+        """Card that the last decision drew, for the player who drew it; 0 for none, and for others."""
+        return self.drawn if seat == self.drawer else 0
+
+    def odds(self, seat: int, action: int) -> list[float]:
+        """Probabilities of the outcomes that an action would have for a seat that draws no conclusions."""
+        upcoming = self.unseen_counts(seat)[1]
+        if action != DRAW or seat != self.to_play or not any(upcoming):
+            return [1.0] + [0.0] * len(CARDS)
+        return [count / sum(upcoming) for count in [0, *upcoming]]
+
+    def draws(self, seat: int) -> list[int]:
+        """Cards that entered a hand together: none, they are drawn one by one."""
+        return []
+
+    def true_cards(self, seat: int) -> list[int]:
+        """For every seat and kind of card: the kind, if the hand is hidden and has such a card."""
+        around = [(seat + r) % self.num_players for r in self.seats]
+        return [
+            card if self.hides(other, seat) and card in self.hands[other] else 0 for other in around for card in CARDS
+        ]
 
     def observe(self, seat: int, counts: bool = True) -> list[int]:
         """Observation of a seat as one flat row."""

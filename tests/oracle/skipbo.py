@@ -91,12 +91,16 @@ class Skipbo:
         self.done = False
         self.truncated = False
 
+        self.uncovered = 0  # stock card that the last decision uncovered, 0 for none
+        self.drawn: dict[int, list[int]] = {}  # cards that the last decision made each seat draw
+
         self.starter = 0
         if self.rules["starter"] == "random":
             self.starter = (self.random.at(2**56) * num_players) >> 64
         self.to_play = self.starter
         self.phase = TURN_PHASE
         self.begin_turn(self.starter)
+        self.drawn = {}
 
     # ------------------------------------------------------------------------------------------ possible actions
 
@@ -138,6 +142,7 @@ class Skipbo:
         self.decisions += 1
         self.rewards = [0.0] * self.num_players
         self.rewards[actor] -= self.rules["time_penalty"]
+        self.uncovered, self.drawn = 0, {}
 
         if action == PASS:
             self.idle_turns = self.idle_turns + 1 if self.idle_now else 0
@@ -165,6 +170,7 @@ class Skipbo:
         """Put a card onto a building pile."""
         if source == 0:
             card = self.stocks[seat].pop()
+            self.uncovered = self.stocks[seat][-1] if self.stocks[seat] else 0
             for other in self.seats:
                 share = 1 if other == seat else -1 / (self.num_players - 1)
                 self.rewards[other] += self.rules["round_reward"] * share / 100
@@ -199,6 +205,7 @@ class Skipbo:
                 self.draw_pile, self.aside = self.aside, []
                 self.reshuffles += 1
             self.hands[seat].append(self.random.take_from(self.draw_pile))
+            self.drawn.setdefault(seat, []).append(self.hands[seat][-1])
             self.idle_now = False
 
     def win(self, seat: int) -> None:
@@ -223,6 +230,30 @@ class Skipbo:
                 hidden += self.hands[other]
         upcoming = hidden if self.draw_pile else self.aside
         return [[cards.count(card) for card in CARDS] for cards in (hidden, upcoming)]
+
+    def outcome(self, seat: int) -> int:
+        """Stock card that the last decision uncovered, which everybody sees; 0 for none."""
+        return self.uncovered
+
+    def odds(self, seat: int, action: int) -> list[float]:
+        """Probabilities of the outcomes that an action would have for a seat that draws no conclusions."""
+        hidden = self.unseen_counts(seat)[0]
+        if action >= 4 or len(self.stocks[self.to_play]) == 1:
+            return [1.0] + [0.0] * len(CARDS)
+        return [count / sum(hidden) for count in [0, *hidden]]
+
+    def draws(self, seat: int) -> list[int]:
+        """Cards that the last decision made a seat draw, and zeros up to five numbers."""
+        cards = self.drawn.get(seat, [])
+        return cards + [0] * (5 - len(cards))
+
+    def true_cards(self, seat: int) -> list[int]:
+        """Cards in the hands of others, in their slots; 0 in all other slots."""
+        row = []
+        for r in self.seats:
+            hand = self.hands[(seat + r) % self.num_players] if r else []
+            row += [0, *hand, *[0] * (5 - len(hand)), *[0] * 8]
+        return row
 
     def observe_board(self, seat: int, r: int) -> list[list[int]]:
         """The slots of a player's board, as the player r seats before sees them."""

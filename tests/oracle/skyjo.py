@@ -64,6 +64,7 @@ RULES: dict[str, Any] = {
     "clear_on_final_reveal": True,
     "clearing": "automatic",
     "next_starter": "ender",
+    "first_starter": "by_rule",
     "episode": "match",
     "target": 100,
     "initial_scores": "zero",
@@ -100,6 +101,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "cleared_cards": ("discard_pile", "out_of_play"),
     "clearing": ("automatic", "voluntary"),
     "next_starter": ("ender", "highest_sum", "seat_0"),
+    "first_starter": ("by_rule", "random"),
     "episode": ("match", "round"),
     "initial_scores": ("zero", "uniform"),
 }
@@ -171,6 +173,10 @@ class Skyjo:
         self.turns = 0
         self.done = False
         self.truncated = False
+
+        self.drawn: Card | None = None  # card that the last decision drew, and who drew it
+        self.drawer = -1
+        self.uncovered: Card | None = None  # face-down card that the last decision showed
 
         # State of the round; deal_round() fills all of it in.
         self.round = 0
@@ -252,6 +258,8 @@ class Skyjo:
 
     def choose_starter(self) -> int:
         """Seat that starts this round."""
+        if self.round == 0 and self.rules["first_starter"] == "random":
+            return (self.random.at(2**57) * self.num_players) >> 64
         if self.rules["next_starter"] == "seat_0":
             return 0
         if self.rules["next_starter"] == "ender" and self.previous_ender >= 0:
@@ -336,6 +344,9 @@ class Skyjo:
         self.rewards[actor] -= self.rules["time_penalty"]
         self.decisions += 1
         self.round_decisions += 1
+        self.drawn, self.drawer, self.uncovered = None, actor, None
+        if action >= FIRST_POSITION and not self.face_up[actor][action - FIRST_POSITION]:
+            self.uncovered = self.card_at(actor, action - FIRST_POSITION)
 
         if phase == SOURCE_PHASE:
             self.decide_source(action)
@@ -357,6 +368,7 @@ class Skyjo:
         """Draw from the deck, or take the top of the discard pile."""
         if action == DECK:
             self.hand, self.hand_source = self.draw_card(), FROM_DECK
+            self.drawn = self.hand
             self.phase = KEEP_PHASE
             self.record(DID_DRAW, source=FROM_DECK)
         else:
@@ -529,10 +541,10 @@ class Skyjo:
             self.rewards[seat] += self.rules["round_reward"] * (mean_of_others - own) / 100
 
     def pay_winners(self) -> None:
-        """Pay the reward at the episode's end: the winners share 1, everybody else gets -1."""
+        """Pay the reward at the episode's end: each of k winners gets 2 / k - 1, everybody else -1."""
         winners = [seat for seat in self.seats if self.scores[seat] == min(self.scores)]
         for seat in self.seats:
-            self.rewards[seat] += 1 / len(winners) if seat in winners else -1.0
+            self.rewards[seat] += 2 / len(winners) - 1 if seat in winners else -1.0
 
     def ranks(self) -> list[int]:
         """Rank of every seat: 1 + the number of seats with a strictly lower total."""
@@ -557,6 +569,29 @@ class Skyjo:
         if not self.draw_pile and not hidden_hand:
             for_deck = self.discard_pile[:-1]
         return [[cards.count(value) for value in VALUES] for cards in (for_grid, for_deck)]
+
+    def outcome(self, seat: int) -> int:
+        """Code of the card that the last decision showed to a seat; 0 for none."""
+        return code(self.drawn if self.drawn is not None and seat == self.drawer else self.uncovered)
+
+    def odds(self, seat: int, action: int) -> list[float]:
+        """Probabilities of the outcomes that an action would have for a seat."""
+        face_down, upcoming = self.unseen_counts(seat)
+        counts = [0] * len(VALUES)
+        if action == DECK and seat == self.to_play:
+            counts = upcoming
+        elif action >= FIRST_POSITION and action - FIRST_POSITION in self.face_down(self.to_play):
+            counts = face_down
+        return [count / sum(counts) for count in [0, *counts]] if any(counts) else [1.0] + [0.0] * len(VALUES)
+
+    def draws(self, seat: int) -> list[int]:
+        """Cards that entered a hand together: none, they are drawn one by one."""
+        return []
+
+    def true_cards(self, seat: int) -> list[int]:
+        """Codes of the face-down cards of all seats, 0 for other positions."""
+        places = [(s, p) for s in self.from_observer(seat) for p in POSITIONS]
+        return [code(self.boards[s][p]) if p in self.face_down(s) else 0 for s, p in places]
 
     def observe(self, seat: int, counts: bool = True) -> list[int]:
         """Observation of a seat as one flat row."""
