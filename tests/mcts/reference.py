@@ -306,7 +306,9 @@ class Reference:
         total = sum(visits.values())
         mixed = (raw + total * mean) / (1 + total)
         kappa = self.settings["value_visits"]
-        q = {a: mixed + (known[a] - mixed) * visits[a] / (visits[a] + kappa) if a in known else mixed for a in node.legal}
+        q = {
+            a: mixed + (known[a] - mixed) * visits[a] / (visits[a] + kappa) if a in known else mixed for a in node.legal
+        }
         # The range contains the mixed value if some action is illegal, as untried actions do.
         every = [*q.values(), *([mixed] if len(q) < self.world.logits.shape[1] else [])]
         spread = max(max(every) - min(every), 1e-8) if self.settings["rescale_values"] else 1.0
