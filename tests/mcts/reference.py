@@ -1,7 +1,7 @@
 """A slow search with chance nodes and equivalent actions, one game at a time, in double precision.
 
-It shares no code with mcts/ and is written from the definitions: nodes are objects, visits and values are recomputed from
-lists of returns, and classes of slots are labels of any kind.
+It shares no code with mcts/ and is written from the definitions: nodes are objects, visits and values are recomputed
+from lists of returns, and classes of slots are labels of any kind.
 """
 
 from __future__ import annotations
@@ -306,9 +306,9 @@ class Reference:
         total = sum(visits.values())
         mixed = (raw + total * mean) / (1 + total)
         kappa = self.settings["value_visits"]
-        q = {
-            a: mixed + (known[a] - mixed) * visits[a] / (visits[a] + kappa) if a in known else mixed for a in node.legal
-        }
+        q = dict.fromkeys(node.legal, mixed)
+        for a in known:
+            q[a] += (known[a] - mixed) * visits[a] / (visits[a] + kappa)
         # The range contains the mixed value if some action is illegal, as untried actions do.
         every = [*q.values(), *([mixed] if len(q) < self.world.logits.shape[1] else [])]
         spread = max(max(every) - min(every), 1e-8) if self.settings["rescale_values"] else 1.0

@@ -115,7 +115,7 @@ def test_setting_out_of_range_is_refused_by_name(name: str, value: Any, expected
 def test_chance_settings_change_the_search(name: str, values: tuple[str, ...]) -> None:
     found = set()
     for value in values:
-        problem = ChanceProblem.random(11, batch=16, simulations=40, **{name: value})
+        problem = ChanceProblem.random(13, batch=16, simulations=40, **{name: value})
         found.add(problem.run()[1].values.tobytes())
     assert len(found) == len(values)
 

@@ -60,9 +60,8 @@ def test_node_selected_twice_in_a_step_counts_twice() -> None:
 @pytest.mark.parametrize("considered", range(2, 9))
 @pytest.mark.parametrize("simulations", [8, 12, 16, 24, 32, 48])
 def test_two_leaves_make_the_gumbel_search_of_one_leaf(considered: int, simulations: int) -> None:
-    """Without rescaling, visits, values, policy and action are those of one leaf, unless a single visit of the last round
-    is left: it goes to the best action before the last value is known, and all actions of the round before are compared
-    in the end."""
+    """Without rescaling, visits, values, policy and action are those of one leaf, unless the last round has a single
+    visit: it is given before the last value is known, and all actions of the round before are compared in the end."""
     problem = Problem(considered, batch=100, actions=8)
     found = []
     for leaves in (1, 2):
