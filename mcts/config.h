@@ -223,6 +223,7 @@ struct Setup : Config {
       if (!range.contains(got)) throw SettingError(name, range.text(), std::to_string(got));
     };
     require("action table: slots of a player", per, {1, 255});
+    require("action table: slots per action", touches, {0});
     if (action_kind.size() != A || action_slots.size() != A * K || action_roles.size() != A * K) {
       throw std::invalid_argument("action table: expected kind, slots and roles of " + std::to_string(actions) +
                                   " actions");

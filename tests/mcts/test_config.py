@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mcts import Config, PhaseTable
-from tests.mcts.worlds import STATES, four_games, random_world, run
+from tests.mcts.chance_problems import ChanceProblem
+from tests.mcts.worlds import EVEN, STATES, four_games, make_search, play, random_world, run
 
 PUCT, GUMBEL = {"algorithm": "puct"}, {"algorithm": "gumbel"}
 OPTIONS: list[tuple[dict[str, Any], str, Any, Any]] = [
@@ -28,6 +29,8 @@ OPTIONS: list[tuple[dict[str, Any], str, Any, Any]] = [
     (GUMBEL, "value_scale", 0.1, 1.0),
     (GUMBEL, "maxvisit_init", 50.0, 5.0),
     (GUMBEL, "rescale_values", True, False),
+    (GUMBEL, "visit_trust", 1.0, 20.0),
+    (GUMBEL, "value_visits", 0.0, 5.0),
     (PUCT, "mover_frame", True, False),
     (GUMBEL, "mover_frame", True, False),
     (PUCT, "backup", "maxn", "ego"),
@@ -89,6 +92,13 @@ def test_every_setting_changes_the_search(settings: dict[str, Any], name: str, u
         ("value_scale", -1.0, "0 or more, got -1"),
         ("value_scale", np.nan, "0 or more, got nan"),
         ("maxvisit_init", -1.0, "0 or more, got -1"),
+        ("visit_trust", -1.0, "0 or more, got -1"),
+        ("value_visits", -1.0, "0 or more, got -1"),
+        ("value_visits", np.nan, "0 or more, got nan"),
+        ("chance_source", "guess", "learned, exact or uniform, got 'guess'"),
+        ("chance_choice", "random", "spread or prior, got 'random'"),
+        ("num_outcomes", 0, "1 to 64, got 0"),
+        ("num_outcomes", 65, "1 to 64, got 65"),
         ("algorithm", "uct", "gumbel or puct, got 'uct'"),
         ("backup", "max", "maxn or ego, got 'max'"),
         ("unvisited", "zero", "neutral or lowest, got 'zero'"),
@@ -97,6 +107,38 @@ def test_every_setting_changes_the_search(settings: dict[str, Any], name: str, u
 def test_setting_out_of_range_is_refused_by_name(name: str, value: Any, expected: str) -> None:
     with pytest.raises(ValueError, match=f"^{name}: expected {expected}"):
         four_games(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("chance_source", ("learned", "exact", "uniform")), ("chance_choice", ("spread", "prior"))]
+)
+def test_chance_settings_change_the_search(name: str, values: tuple[str, ...]) -> None:
+    found = set()
+    for value in values:
+        problem = ChanceProblem.random(13, batch=16, simulations=40, **{name: value})
+        found.add(problem.run()[1].values.tobytes())
+    assert len(found) == len(values)
+
+
+def test_trust_in_values_matches_hand_computation() -> None:
+    """One visit of action 0, value 1, priors 1/2, own value 0: mixed (0 + 1 * 1) / 2 = 0.5. Its q counts as
+    0.5 + 0.5 * 1 / (1 + kappa), and values weigh (2 + trust * 1) * 0.5."""
+    for trust, kappa in ((1.0, 0.0), (3.0, 0.0), (1.0, 1.0), (0.0, 3.0)):
+        search = make_search(
+            batch=1,
+            num_actions=2,
+            simulations=1,
+            max_considered=1,
+            gumbel_scale=0.0,
+            rescale_values=False,
+            value_scale=0.5,
+            maxvisit_init=2.0,
+            visit_trust=trust,
+            value_visits=kappa,
+        )
+        play(search, [*EVEN, 0], [[*EVEN, 1, 0]])
+        ahead = (2 + trust) * 0.5 * 0.5 / (1 + kappa)
+        assert search.results().policy[0, 0] == pytest.approx(1 / (1 + np.exp(-ahead)), abs=1e-6)
 
 
 def test_unknown_setting_is_refused_by_name() -> None:
@@ -112,6 +154,9 @@ def test_unknown_setting_is_refused_by_name() -> None:
         ({"turn_passes": np.ones((1, 3), bool)}, "phase table: expected .* for each of 3 actions"),
         ({"possible": np.ones((2, 4), bool)}, "phase table: expected .* for each of 3 actions"),
         ({"possible": np.ones((0, 3), bool)}, "phase table: expected 1 to 255 phases"),
+        ({"chance": np.ones((1, 3), bool)}, "phase table: expected chance and pool for each of 2 phases and 3 actions"),
+        ({"pool": np.zeros((2, 2), int)}, "phase table: expected chance and pool for each of 2 phases and 3 actions"),
+        ({"pool": np.full((2, 3), 256)}, "phase table: expected pools from 0 to 255"),
     ],
 )
 def test_impossible_phase_table_is_refused(change: dict[str, Any], message: str) -> None:
@@ -120,9 +165,9 @@ def test_impossible_phase_table_is_refused(change: dict[str, Any], message: str)
         "next_phase": np.ones((2, 3), np.uint8),
         "turn_passes": np.ones((2, 3), bool),
     }
-    four_games(phase_table=PhaseTable(**fields))
+    four_games(phase_table=PhaseTable(**fields), num_outcomes=3)
     with pytest.raises(ValueError, match=message):
-        four_games(phase_table=PhaseTable(**(fields | change)))
+        four_games(phase_table=PhaseTable(**(fields | change)), num_outcomes=3)
 
 
 def test_fields_describe_every_setting() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mcts import Requests
+from mcts import ActionTable, PhaseTable, Requests, Search
 from tests.mcts.worlds import (
     all_legal,
     both_algorithms,
@@ -145,6 +146,61 @@ def test_wrong_roots_are_refused_and_change_nothing(change: dict[str, Any], mess
         search.select()
         search.expand(np.zeros((4, 7), np.float32))
     assert fingerprint(search, search.results()) == expected
+
+
+def exact_search() -> tuple[Search, NDArray[np.float32], NDArray[np.uint64]]:
+    """Four games with three actions, two players and outcomes 0 to 4, which are drawn from two pools of cards."""
+    table = PhaseTable.trivial(3)
+    table = replace(table, chance=np.ones((1, 3), bool), pool=np.array([[0, 1, 1]]))
+    slots = np.array([[0], [1], [-1]])
+    actions = ActionTable(np.zeros(3, int), slots, np.where(slots < 0, -1, 0), np.zeros(2, int))
+    return four_games(num_outcomes=5, phase_table=table, chance_source="exact", equivalence=actions)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"counts": None}, "counts: expected unseen cards, because chance_source is exact, got None"),
+        ({"counts": np.ones((4, 1, 4), np.int16)}, r"counts: expected .* int16 .* shape \(4, 2, 4\)"),
+        ({"counts": np.ones((4, 2, 5), np.int16)}, r"counts: expected .* int16 .* shape \(4, 2, 4\)"),
+        ({"counts": np.ones((4, 2, 4))}, "counts: expected a contiguous int16 array"),
+        ({"counts": np.full((4, 2, 4), -1, np.int16)}, "game 0: counts: expected 0 or more, got -1"),
+        ({"classes": np.zeros((4, 2), np.uint8)}, r"classes: expected .* uint8 .* shape \(4, 4\)"),
+        ({"classes": np.zeros((4, 4), np.int64)}, "classes: expected a contiguous uint8 array"),
+    ],
+)
+def test_wrong_counts_and_classes_are_refused(change: dict[str, Any], message: str) -> None:
+    search, roots, legal = exact_search()
+    good: dict[str, Any] = {"counts": np.ones((4, 2, 4), np.int16), "classes": np.zeros((4, 4), np.uint8)}
+    search.begin(roots, legal, **good)
+    with pytest.raises(ValueError, match=message):
+        search.begin(roots, legal, **good | change)
+    search.select()
+
+
+def test_classes_without_an_action_table_are_refused() -> None:
+    search, roots, legal = four_games()
+    with pytest.raises(ValueError, match="classes: expected None, because the search has no action table"):
+        search.begin(roots, legal, classes=np.zeros((4, 0), np.uint8))
+
+
+@pytest.mark.parametrize(("number", "complaint"), UNSOUND)
+def test_unsound_outcome_logits_are_refused_at_chance_nodes_only(number: float, complaint: str) -> None:
+    search, roots, legal = exact_search()
+    counts = np.ones((4, 2, 4), np.int16)
+    search.begin(roots, legal, counts=counts)
+    search.select()
+    with pytest.raises(ValueError, match=r"outputs: expected .* shape \(4, 12\)"):
+        search.expand(np.zeros((4, 7), np.float32))
+    answers = np.zeros((4, 12), np.float32)
+    answers[:, 2] = number  # a policy logit, which a chance node has no use for
+    search.expand(answers)
+    answers[:] = 0
+    search.begin(roots, legal, counts=counts)
+    search.select()
+    answers[3, 3 + 4] = number
+    with pytest.raises(ValueError, match=f"game 3: the network's outcome logit 4 {complaint}"):
+        search.expand(answers)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mcts import Results, considered_visits
-from tests.mcts.worlds import Problem, run
+from tests.mcts.worlds import Problem, World, run
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,25 @@ def test_improved_policy_and_action_match_the_formula(simulations: int, weights:
         assert results.policy[row] == pytest.approx(policy / policy.sum(), abs=1e-5)
         most = legal & (results.visits[row] == results.visits[row].max())
         assert chosen[row] == np.argmax(np.where(most, score + problem.gumbel[row], -np.inf))
+
+
+@pytest.mark.parametrize(("rescale_values", "found"), [(True, 0.5), (False, 1.0)])
+def test_rescaling_keeps_inner_nodes_from_trying_a_second_action(rescale_values: bool, found: float) -> None:
+    """A forced move, then two actions with even priors that win 0.5 and 1; the network values everything as 0.
+
+    Action 0 is tried first. The untried one counts as the mixed value (0 + n * 0.5) / (n + 1), which is lower, however
+    little; rescaled to 0..1, action 0 leads by (50 + n) * 0.1 > 5 and so has a policy above 0.993, which its share of
+    the visits, n / (n + 1), exceeds only after 140 visits, when it leads by 19. Without rescaling it leads by
+    (50 + n) * 0.1 * 0.5 / (n + 1), and action 1 is tried after the first visits. mctx defines it the same way.
+    """
+    world = World(
+        next=np.array([[1, 1], [2, 2], [2, 2]]),
+        reward=np.array([[[0], [0]], [[0.5], [1]], [[0], [0]]], np.float32),
+        value=np.zeros((3, 1), np.float32),
+        logits=np.zeros((3, 2), np.float32),
+    )
+    legal = np.array([[True, False]])
+    search, results = run(world, 0, legal, simulations=1000, rescale_values=rescale_values)
+    inner = int(search.tree()["child"][0, 0, 0])
+    assert (search.tree()["edge_visits"][0, inner, 1] > 0) == (not rescale_values)
+    assert results.q[0, 0] == pytest.approx(found, abs=0.05)

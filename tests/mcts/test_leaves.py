@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mcts import PhaseTable
+from mcts import PhaseTable, considered_visits
 from tests.mcts.worlds import (
     BARE_PUCT,
     EVEN,
@@ -55,6 +55,37 @@ def test_node_selected_twice_in_a_step_counts_twice() -> None:
     assert search.results().visits.tolist() == [[2, 0]]
     assert search.results().values == pytest.approx(np.array([[3.0]]))
     assert search.results().q == pytest.approx(np.array([[4.0, 0]]))
+
+
+@pytest.mark.parametrize("considered", range(2, 9))
+@pytest.mark.parametrize("simulations", [8, 12, 16, 24, 32, 48])
+def test_two_leaves_make_the_gumbel_search_of_one_leaf(considered: int, simulations: int) -> None:
+    """Without rescaling, visits, values, policy and action are those of one leaf, unless the last round has a single
+    visit: it is given before the last value is known, and all actions of the round before are compared in the end."""
+    problem = Problem(considered, batch=100, actions=8)
+    found = []
+    for leaves in (1, 2):
+        search, results = run(
+            problem,
+            problem.root,
+            begin={"noise": problem.gumbel},
+            simulations=simulations,
+            max_considered=considered,
+            leaves=leaves,
+            rescale_values=False,
+        )
+        found.append((results, search.choose()))
+    (one, action), (two, other) = found
+    sequence = considered_visits(considered, simulations)
+    if sequence.count(sequence[-1]) > 1:
+        assert (one.visits == two.visits).all()
+        assert one.values == pytest.approx(two.values, abs=1e-5)
+        assert one.policy == pytest.approx(two.policy, abs=1e-5)
+        assert (action == other).all()
+    else:  # apart from the single visit, they differ by what follows from it
+        assert np.abs(one.visits - two.visits).sum(1).max() <= 2
+        rows = np.arange(100)
+        assert (two.visits[rows, other] >= two.visits.max(1) - 1).all()
 
 
 @both_algorithms

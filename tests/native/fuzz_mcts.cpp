@@ -43,8 +43,23 @@ struct Junk {
 
 struct Tally {
   int64_t refused_settings = 0, searches = 0, refused_roots = 0, steps = 0, refused_answers = 0, refused_calls = 0,
-          leaves_met = 0;
+          leaves_met = 0, chance_nodes = 0, joined = 0;
 };
+
+// Adds slots in symmetric blocks, and which of them each action touches.
+void add_action_table(Setup& c, Junk& junk) {
+  const int blocks = junk.between(1, 4), size = junk.chance(20) ? 60 : junk.between(1, 4);
+  for (int slot = 0; slot < blocks * size; ++slot) c.block_of.push_back(slot / size);
+  c.touches = junk.between(0, 3);
+  for (int a = 0; a < c.actions; ++a) {
+    c.action_kind.push_back(junk.below(2));
+    for (int k = 0; k < c.touches; ++k) {
+      const bool touched = !junk.chance(4);
+      c.action_slots.push_back(touched ? junk.below(junk.chance(3) ? c.slots() : blocks * size) : -1);
+      c.action_roles.push_back(touched ? junk.below(2) : -1);
+    }
+  }
+}
 
 Setup sound_setup(Junk& junk) {
   Setup c;
@@ -69,6 +84,12 @@ Setup sound_setup(Junk& junk) {
   c.value_scale = junk.chance(5) ? 0.0f : std::exp(junk.uniform(-5, 3));
   c.rescale_values = junk.chance(2);
   c.maxvisit_init = junk.chance(5) ? 0.0f : std::exp(junk.uniform(-3, 6));
+  c.visit_trust = junk.chance(2) ? 1.0f : std::exp(junk.uniform(-3, 3));
+  c.value_visits = junk.chance(2) ? 0.0f : std::exp(junk.uniform(-3, 3));
+  c.chance_source = static_cast<ChanceSource>(junk.below(3));
+  c.chance_choice = static_cast<ChanceChoice>(junk.below(2));
+  c.outcomes = junk.chance(3) ? 1 : junk.chance(10) ? 64 : junk.between(2, 9);
+  c.pools = junk.between(1, 3);
   c.phases = junk.chance(20) ? 255 : junk.between(1, 5);
   for (int phase = 0; phase < c.phases; ++phase) {
     const int always = junk.below(c.actions);
@@ -76,16 +97,20 @@ Setup sound_setup(Junk& junk) {
       c.possible.push_back(a == always || junk.chance(2));
       c.next_phase.push_back(static_cast<uint8_t>(junk.below(c.phases)));
       c.turn_passes.push_back(junk.chance(2));
+      c.chance.push_back(junk.chance(2));
+      c.pool.push_back(static_cast<uint8_t>(junk.below(c.pools)));
     }
   }
+  if (junk.chance(2)) add_action_table(c, junk);
   return c;
 }
 
 // Makes one setting wrong, or at least unusual. Sizes stay small to save memory.
 void spoil(Setup& c, Junk& junk) {
-  float* const numbers[] = {&c.discount,     &c.pb_c_base,    &c.pb_c_init,   &c.dirichlet_alpha, &c.dirichlet_fraction,
-                            &c.virtual_loss, &c.gumbel_scale, &c.value_scale, &c.maxvisit_init};
-  switch (junk.below(12)) {
+  float* const numbers[] = {&c.discount,           &c.pb_c_base,    &c.pb_c_init,    &c.dirichlet_alpha,
+                            &c.dirichlet_fraction, &c.virtual_loss, &c.gumbel_scale, &c.value_scale,
+                            &c.maxvisit_init,      &c.visit_trust,  &c.value_visits};
+  switch (junk.below(15)) {
     case 0:
       c.batch = junk.between(-3, 0);
       break;
@@ -119,10 +144,22 @@ void spoil(Setup& c, Junk& junk) {
     case 10:
       (junk.chance(2) ? c.possible : c.turn_passes).pop_back();
       break;
+    case 11:
+      c.outcomes = junk.setting();
+      break;
+    case 12:
+      (junk.chance(2) ? c.chance : c.pool).pop_back();
+      break;
+    case 13:
+      if (c.block_of.empty()) add_action_table(c, junk);
+      (junk.chance(2)                              ? c.block_of[0]
+       : !c.action_slots.empty() && junk.chance(2) ? c.action_slots[0]
+                                                   : c.touches) = junk.setting();
+      break;
     default:
-      *numbers[junk.below(9)] = junk.chance(2)   ? -1.0f
-                                : junk.chance(2) ? kInfinity
-                                                 : std::numeric_limits<float>::quiet_NaN();
+      *numbers[junk.below(11)] = junk.chance(2)   ? -1.0f
+                                 : junk.chance(2) ? kInfinity
+                                                  : std::numeric_limits<float>::quiet_NaN();
   }
 }
 
@@ -135,7 +172,7 @@ std::vector<int32_t> nodes_of(const Tree& t, int game) {
     for (int a = 0; a < t.stride; ++a) {
       const int32_t child = t.child[e + static_cast<size_t>(a)];
       if (child == kNone) continue;
-      REQUIRE(a < t.actions && child > nodes[i] && child < t.nodes);
+      REQUIRE(child > nodes[i] && child < t.nodes);
       nodes.push_back(child);
     }
   }
@@ -143,7 +180,7 @@ std::vector<int32_t> nodes_of(const Tree& t, int game) {
 }
 
 // Checks everything that holds in a tree between two steps; `made` is its number of simulations.
-void check_tree(const Search& search, int game, int64_t made, bool noise_given) {
+void check_tree(const Search& search, int game, int64_t made, bool noise_given, bool joins) {
   const Setup& c = search.config();
   const Tree& t = search.tree();
   const auto V = static_cast<size_t>(t.values);
@@ -168,11 +205,14 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given) 
     const size_t n = t.at(game, node), e = t.edge(n), judged = c.maxn() ? t.node[n].to_play : 0;
     const bool noisy = node == kRoot && noise_given;
     REQUIRE(t.node[n].expanded && t.node[n].evaluated == t.node[n].visits);
-    REQUIRE(t.node[n].legal != 0 && (c.actions == 64 || t.node[n].legal >> c.actions == 0));
+    const int edges = t.node[n].chance ? c.outcomes : c.actions;
+    REQUIRE(!t.node[n].chance || (c.outcomes > 1 && node != kRoot));
+    REQUIRE(t.node[n].legal != 0 && (edges == 64 || t.node[n].legal >> edges == 0));
     REQUIRE(t.node[n].to_play < c.players && t.node[n].phase < c.phases);
     float prior = 0, below = 0;
     double sum = 0;
-    for (int a = 0; a < c.actions; ++a) {
+    for (int a = 0; a < t.stride; ++a) REQUIRE(a < edges || t.child[e + static_cast<size_t>(a)] == kNone);
+    for (int a = 0; a < edges; ++a) {
       const size_t at = e + static_cast<size_t>(a);
       const bool legal = t.node[n].legal >> a & 1;
       prior += t.prior[at];
@@ -183,15 +223,24 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given) 
         REQUIRE(t.edge_visits[at] == 0 && t.q[at] == 0);
         continue;
       }
-      const size_t b = t.at(game, t.child[at]), rule = static_cast<size_t>(t.node[n].phase * c.actions + a);
+      const size_t b = t.at(game, t.child[at]);
       REQUIRE(legal && t.node[b].parent == node && t.node[b].edge == a);
       REQUIRE(t.edge_visits[at] == static_cast<float>(t.node[b].visits));
-      REQUIRE(t.node[b].phase == c.next_phase[rule]);
-      REQUIRE(t.node[b].to_play == (t.node[n].to_play + (c.turn_passes[rule] ? 1 : 0)) % c.players);
-      for (int next = 0; next < c.actions; ++next) {
-        REQUIRE((t.node[b].legal >> next & 1) == c.possible[static_cast<size_t>(t.node[b].phase * c.actions + next)]);
+      if (t.node[n].chance) {
+        REQUIRE(!t.node[b].chance && t.node[b].phase == t.node[n].phase && t.node[b].to_play == t.node[n].to_play);
+      } else {
+        const auto rule = static_cast<size_t>(t.node[n].phase * c.actions + a);
+        REQUIRE(t.node[b].phase == c.next_phase[rule]);
+        REQUIRE(t.node[b].to_play == (t.node[n].to_play + (c.turn_passes[rule] ? 1 : 0)) % c.players);
+        REQUIRE((t.node[b].chance == 1) == (c.outcomes > 1 && c.chance[rule]));
       }
-      const float q = t.reward[t.per_value(b) + judged] + c.discount * t.value[t.per_value(b) + judged];
+      for (int next = 0; next < c.actions && !t.node[b].chance; ++next) {
+        const bool possible = c.possible[static_cast<size_t>(t.node[b].phase * c.actions + next)],
+                   open = t.node[b].legal >> next & 1;
+        REQUIRE(open == possible || (joins && possible));
+      }
+      const float discount = t.node[b].chance ? 1.0f : c.discount;
+      const float q = t.reward[t.per_value(b) + judged] + discount * t.value[t.per_value(b) + judged];
       REQUIRE(std::abs(static_cast<double>(t.q[at] - q)) <= 1e-5 * largest);
       sum += static_cast<double>(t.edge_visits[at]) * static_cast<double>(t.q[at]);
     }
@@ -245,7 +294,16 @@ class Session {
     std::vector<uint64_t> legal(static_cast<size_t>(count));
     std::vector<int8_t> phase(static_cast<size_t>(count));
     std::vector<uint64_t> keys(static_cast<size_t>(count));
+    std::vector<int16_t> counts(static_cast<size_t>(count * c_.pools * (c_.outcomes - 1)));
+    std::vector<uint8_t> classes(static_cast<size_t>(count * c_.slots()));
+    for (int16_t& n : counts) n = static_cast<int16_t>(junk_.below(3));
+    for (uint8_t& own : classes) own = static_cast<uint8_t>(junk_.chance(10) ? junk_.below(256) : junk_.below(2));
+    const bool joins = junk_.chance(3) ? false : c_.slots() > 0, counted = c_.needs_counts() || junk_.chance(2);
     bool refused_before = false, refused = false;
+    const bool forgotten = counted && c_.needs_counts() && junk_.chance(30);
+    if (!counts.empty() && counted && junk_.chance(40))
+      counts[junk_.rng.next() % counts.size()] = -1, refused_before = true;
+    refused_before = refused_before || forgotten;
     const int wrong_game = junk_.chance(20) ? junk_.below(count) : -1;
     for (int game = 0; game < count; ++game) {
       const auto g = static_cast<size_t>(game);
@@ -277,7 +335,8 @@ class Session {
     const bool before = noise_given_before_;
     try {
       search_.begin(count, outputs.data(), legal.data(), phase.data(), keys.data(),
-                    noise_given_ ? noise.data() : nullptr);
+                    noise_given_ ? noise.data() : nullptr, counted && !forgotten ? counts.data() : nullptr,
+                    joins ? classes.data() : nullptr);
       REQUIRE(!refused && !refused_before);
     } catch (const std::invalid_argument&) {
       REQUIRE(refused || refused_before);
@@ -287,6 +346,10 @@ class Session {
       return;
     }
     noise_given_before_ = noise_given_;
+    joins_ = joins;
+    for (int game = 0; game < count; ++game) {
+      tally_.joined += search_.tree().node[search_.tree().at(game, kRoot)].legal != legal[static_cast<size_t>(game)];
+    }
     ++tally_.searches;
     begun_ = true;
     selected_ = false;
@@ -310,14 +373,16 @@ class Session {
       REQUIRE(game == i % active_ && node >= 0 && node <= made());
       REQUIRE(r.action[i] >= 0 && r.action[i] < c_.actions);
       const size_t parent = t.at(static_cast<int>(game), static_cast<int32_t>(node));
-      REQUIRE(t.node[parent].expanded && (t.node[parent].legal >> r.action[i] & 1));
+      REQUIRE(t.node[parent].expanded && !t.node[parent].chance && (t.node[parent].legal >> r.action[i] & 1));
+      REQUIRE(r.outcome[i] >= 0 && r.outcome[i] < c_.outcomes);
       REQUIRE(r.to_play[i] == (t.node[parent].to_play + r.shift[i]) % c_.players);
     }
   }
 
   void expand() {
     const int A = c_.actions, V = c_.values();
-    const auto width = static_cast<size_t>(A + 2 * V);
+    const int O = c_.outcomes > 1 ? c_.outcomes : 0;
+    const auto width = static_cast<size_t>(A + O + 2 * V);
     std::vector<float> outputs(static_cast<size_t>(entries()) * width);
     const Requests r = requests();
     const Tree& t = search_.tree();
@@ -326,14 +391,21 @@ class Session {
     for (int64_t i = 0; i < entries(); ++i) {
       const int game = static_cast<int>(r.parent[i] % c_.batch);
       const size_t parent = t.at(game, static_cast<int32_t>(r.parent[i] / c_.batch));
-      const size_t node = t.at(game, t.child[t.edge(parent) + static_cast<size_t>(r.action[i])]);
+      size_t node = t.at(game, t.child[t.edge(parent) + static_cast<size_t>(r.action[i])]);
+      if (t.node[node].expanded) {  // the request is for an outcome below
+        REQUIRE(t.node[node].chance);
+        node = t.at(game, t.child[t.edge(node) + static_cast<size_t>(r.outcome[i])]);
+      }
+      tally_.chance_nodes += t.node[node].chance;
       const bool again = std::find(answered.begin(), answered.end(), node) != answered.end();
       answered.push_back(node);
       tally_.leaves_met += again;
-      for (int k = 0; k < A + 2 * V; ++k) {
+      for (int k = 0; k < A + O + 2 * V; ++k) {
         const bool bad = junk_.chance(bad_);
         outputs[static_cast<size_t>(i) * width + static_cast<size_t>(k)] = bad ? junk_.unsound() : junk_.number(wild_);
-        refused = refused || (bad && !again && (k >= A || (t.node[node].legal >> k & 1)));
+        const bool read =
+            k >= A + O || (k >= A ? t.node[node].chance : !t.node[node].chance && (t.node[node].legal >> k & 1));
+        refused = refused || (bad && !again && read);
       }
     }
     try {
@@ -374,7 +446,7 @@ class Session {
   }
 
   void check() {
-    for (int game = 0; game < active_; ++game) check_tree(search_, game, made(), given());
+    for (int game = 0; game < active_; ++game) check_tree(search_, game, made(), given(), joins_);
   }
   bool given() const { return noise_given_ && c_.algorithm == Algorithm::kPuct && c_.dirichlet_fraction > 0; }
 
@@ -404,7 +476,7 @@ class Session {
         REQUIRE(policy[game * A + a] >= 0 && std::isfinite(q[game * A + a]));
       }
       if (!given() || total > 0) REQUIRE(std::abs(shares - 1) < 1e-4f);
-      REQUIRE(sum == static_cast<float>(total));
+      REQUIRE(joins_ ? std::abs(sum - static_cast<float>(total)) < 1e-3f : sum == static_cast<float>(total));
       const int64_t action = actions[game];
       REQUIRE(action >= 0 && action < c_.actions);
       const size_t root = search_.tree().at(static_cast<int>(game), kRoot);
@@ -420,7 +492,7 @@ class Session {
   Tally& tally_;
   const int wild_, bad_;           // one in so many outputs is unusual, or to be refused
   std::vector<int64_t> requests_;  // [5, L * B] requests of the search
-  bool begun_ = false, selected_ = false, noise_given_ = false, noise_given_before_ = false;
+  bool begun_ = false, selected_ = false, noise_given_ = false, noise_given_before_ = false, joins_ = false;
   int step_ = 0, active_ = 0;
 };
 
@@ -440,13 +512,14 @@ void fuzz(int64_t searches, uint64_t seed) {
   }
   std::printf(
       "%lld searches, %lld steps; refused: %lld settings, %lld roots, %lld answers, %lld calls; leaves that met: "
-      "%lld\n",
+      "%lld; chance nodes: %lld; roots with equivalent actions: %lld\n",
       static_cast<long long>(tally.searches), static_cast<long long>(tally.steps),
       static_cast<long long>(tally.refused_settings), static_cast<long long>(tally.refused_roots),
       static_cast<long long>(tally.refused_answers), static_cast<long long>(tally.refused_calls),
-      static_cast<long long>(tally.leaves_met));
+      static_cast<long long>(tally.leaves_met), static_cast<long long>(tally.chance_nodes),
+      static_cast<long long>(tally.joined));
   REQUIRE(tally.steps && tally.refused_settings && tally.refused_roots && tally.refused_answers &&
-          tally.refused_calls && tally.leaves_met);
+          tally.refused_calls && tally.leaves_met && tally.chance_nodes && tally.joined);
 }
 
 }  // namespace
