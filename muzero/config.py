@@ -67,6 +67,9 @@ class ModelConfig(Section):
         "outcomes that the game declares, such as the card drawn, and the search has chance nodes",
     )
     ego: bool = flag(False, "condition predictions on the player they are for; set by +variant")
+    ego_boards: bool = flag(
+        True, "with ego, in games with private hands: show each player the own board first, whoever is to move"
+    )
     outcome_heads: bool = flag(False, "predict the winner and the ranks; set by +variant")
 
     def check_together(self) -> None:

@@ -111,23 +111,31 @@ class Support(nn.Module):
 
 
 class EgoConditioning(nn.Module):
-    """LayerNorm(h + e_ego + e_current + e_players), or LayerNorm(h) without ego conditioning.
+    """LayerNorm(h + e_ego + e_current + e_players), or LayerNorm(h) or LayerNorm(h + e_current) without an ego.
+
+    Args:
+      width: number of features.
+      ego: whether there is ego conditioning.
+      turns: whether the player to move differs from latent to latent, so that features are told who it is, with or
+        without an ego.
 
     Attributes:
       on: whether there is ego conditioning.
       ablation: part of the conditioning to leave out at inference; see `Network.set_ablation`.
     """
 
-    def __init__(self, width: int, ego: bool) -> None:
+    def __init__(self, width: int, ego: bool, turns: bool) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(width)
         self.ablation = "none"
-        self.on = ego
+        self.on, self.turns = ego, turns
+        if ego or turns:
+            self.current = nn.Embedding(MAX_PLAYERS, width)
         if ego:
             self.ego = nn.Embedding(MAX_PLAYERS, width)
-            self.current = nn.Embedding(MAX_PLAYERS, width)
             self.players = nn.Embedding(MAX_PLAYERS + 1, width)
-            for table in (self.ego, self.current, self.players):
+        for table in self.children():
+            if isinstance(table, nn.Embedding):
                 nn.init.normal_(table.weight, std=0.1)
 
     def forward(self, h: Tensor, ego: Tensor, current: Tensor, players: int) -> Tensor:
@@ -144,7 +152,7 @@ class EgoConditioning(nn.Module):
         """
         h = h.unsqueeze(1)
         if not self.on:
-            return self.norm(h)  # type: ignore[no-any-return]
+            return self.norm(h + self.current(current).unsqueeze(1) if self.turns else h)  # type: ignore[no-any-return]
         if self.ablation == "zero_all":
             return self.norm(h.expand(-1, ego.shape[1], -1))  # type: ignore[no-any-return]
         if self.ablation == "wrong_ego":

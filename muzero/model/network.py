@@ -72,7 +72,7 @@ class Network(BaseNetwork):
         encoder = TransformerEncoder if config.encoder == "transformer" else ColumnsEncoder
         self.representation = encoder(spec, config, groups)
         self.dynamics = FlatDynamics(spec, config) if flat else SlotDynamics(spec, config)
-        self.condition = EgoConditioning(config.latent_dim if flat else rest_dim(spec, config), config.ego)
+        self.condition = EgoConditioning(config.latent_dim if flat else rest_dim(spec, config), config.ego, turns=flat)
         self.trunk: FlatTrunk | SlotTrunk = FlatTrunk(config) if flat else SlotTrunk(spec, config)
         self.policy: FlatPolicy | SlotPolicy = FlatPolicy(spec, config) if flat else SlotPolicy(spec, config)
 

@@ -218,7 +218,7 @@ class SlotTrunk(nn.Module):
     tell whether cards fit on piles. The latent itself stores nothing about blocks or boards: they are computed here,
     from the slots, so that they are right whatever an action has changed.
 
-    Where slots are seen by their owners alone, the trunk shows each ego its own board first. A root knows one hand, the
+    Where slots are seen by their owners alone, the trunk shows each ego its own board first (`ego_boards`). A root knows one hand, the
     mover's, and positions imagined from it have that hand in other seats: the worth of a hand is then learned once,
     not again for each seat.
     """
@@ -228,7 +228,7 @@ class SlotTrunk(nn.Module):
         D, H, M = config.slot_dim, config.hidden, config.slot_hidden
         self.slots, self.shared, self.slot_dim, self.dim = spec.num_slots, len(spec.shared_cards), D, H
         self.shape = (spec.num_players, *spec.blocks.shape)
-        self.turns = config.ego and spec.private
+        self.turns = config.ego and config.ego_boards and spec.private
         self.slot = nn.Linear(D, M)
         self.block = nn.Linear((2 + self.shared) * M, M)
         V = player_dim(spec, config)
