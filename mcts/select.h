@@ -188,14 +188,15 @@ class Gumbel {
     const size_t e = tree.edge(root), m = considered(tree, root);
     const float made = sum(tree.stride, [&](int a) { return tree.edge_visits[e + static_cast<size_t>(a)]; });
     const auto visits = static_cast<float>(table_[m][static_cast<size_t>(made)]);
-    uint64_t candidates = 0, known = 0;
-    for (uint64_t rest = tree.node[root].legal; rest; rest &= rest - 1) {
+    const uint64_t legal = tree.node[root].legal;
+    if (config_.leaves == 1) return best_of(tree, root, gumbel, visits, visits, legal);
+    uint64_t known = 0;
+    for (uint64_t rest = legal; rest; rest &= rest - 1) {
       const auto a = static_cast<size_t>(__builtin_ctzll(rest));
-      candidates |= uint64_t{tree.edge_visits[e + a] == visits} << a;
       known |= uint64_t{tree.edge_visits[e + a] == visits && tree.edge_values[e + a] == visits} << a;
     }
     const bool last = blind_end_[m] && visits == static_cast<float>(table_[m].back());
-    return best_of(tree, root, gumbel, known && !last ? known : candidates);
+    return best_of(tree, root, gumbel, visits, visits, known && !last ? known : legal);
   }
 
   // The action that the search recommends: the best among the most visited. Where leaves have begun a last round without
@@ -203,11 +204,9 @@ class Gumbel {
   int recommend(const Tree& tree, size_t root, const float* gumbel) const {
     const float* visits = &tree.edge_visits[tree.edge(root)];
     const size_t m = considered(tree, root);
-    float least = *std::max_element(visits, visits + tree.actions);
-    if (blind_end_[m] && least == static_cast<float>(table_[m].back() + 1)) least -= 1;
-    uint64_t candidates = 0;
-    for (int a = 0; a < tree.actions; ++a) candidates |= uint64_t{visits[a] >= least} << a;
-    return best_of(tree, root, gumbel, candidates & tree.node[root].legal);
+    const float most = *std::max_element(visits, visits + tree.actions);
+    const bool blind = blind_end_[m] && most == static_cast<float>(table_[m].back() + 1);
+    return best_of(tree, root, gumbel, blind ? most - 1 : most, most, tree.node[root].legal);
   }
 
   // The action to follow at an inner node: visits follow the improved policy.
@@ -235,8 +234,9 @@ class Gumbel {
     return static_cast<size_t>(std::min({config_.max_considered, config_.actions, legal}));
   }
 
-  // The candidate with the highest noise + logit + weighted value.
-  int best_of(const Tree& tree, size_t root, const float* gumbel, uint64_t candidates) const {
+  // The candidate with the highest noise + logit + weighted value, among those with `least` to `most` visits.
+  int best_of(const Tree& tree, size_t root, const float* gumbel, float least, float most, uint64_t candidates) const {
+    const float* visits = &tree.edge_visits[tree.edge(root)];
     const float* logit = &tree.logit[tree.edge(root)];
     float score[kMaxEdges];
     completed_q(tree, root, score);
@@ -244,7 +244,10 @@ class Gumbel {
     for (uint64_t rest = tree.node[root].legal; rest; rest &= rest - 1) {
       highest = std::max(highest, logit[__builtin_ctzll(rest)]);
     }
-    for (int a = 0; a < tree.stride; ++a) score[a] = std::max(-1e9f, gumbel[a] + (logit[a] - highest) + score[a]);
+    for (int a = 0; a < tree.stride; ++a) {
+      const float total = std::max(-1e9f, gumbel[a] + (logit[a] - highest) + score[a]);
+      score[a] = visits[a] >= least && visits[a] <= most ? total : -kInfinity;
+    }
     return best_action(score, candidates);
   }
 

@@ -155,7 +155,7 @@ class ChanceProblem:
         return search, explore_chance(search, self.world, self.roots[rows], **begin)
 
     def rules(self, row: int) -> Rules:
-        """What the reference is told about a row."""
+        """Rules of a row for the reference."""
         classes = self.begin["classes"]
         return Rules(
             settings=self.settings,
