@@ -140,8 +140,8 @@ class LearnerConfig(Section):
         1.0,
         least=0,
         most=1,
-        meaning="below 1, value targets are lambda returns to the end of the episode: the smaller, the more they lean on "
-        "the search values of the next decisions, and the less luck they carry",
+        meaning="below 1, value targets are lambda returns to the end of the episode: the smaller, the more they lean "
+        "on the search values of the next decisions, and the less luck they carry",
     )
     one_step_share: float = number(
         0.0,
@@ -361,6 +361,9 @@ class EvaluationConfig(Section):
     every: int = number(20, least=0, meaning="iterations between bot evaluations; 0 for none")
     games: int = number(100, least=1, meaning="games per bot; every deal is played from each seat")
     simulations: int = number(16, least=0, meaning="simulations per decision; 0 plays the network's policy alone")
+    value_positions: int = number(
+        128, least=0, meaning="positions whose values are compared with 8 playouts of the policy each; 0 for none"
+    )
     seed: int = number(1_000_003, least=0, meaning="seed of the deals, which are the same at every evaluation")
 
 

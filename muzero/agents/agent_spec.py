@@ -4,16 +4,19 @@
     bot:greedy                      a hand-written player; bot:threshold(t=2) with parameters
     checkpoint:PATH                 a trained network with greedy search; PATH is a run directory (its newest
                                     checkpoint), a checkpoint's directory or a .safetensors file
+    agent:skyjo-belief              a trained network that comes with the project, with greedy search
     policy:PATH                     the network's policy without search
     simulator:256                   search with the real rules, with this many sampled worlds per decision
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
-    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  value_scale=X
+    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  backup=maxn|ego  value_scale=X  value_visits=X
+                chance_source=learned|exact|uniform  merge=on|off
                 backend=native|eager|compiled|compiled_dynamic  bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
                 (default backend: native for slots networks on a CPU whose sizes are multiples of 16. Other networks
                 are compiled by torch, which takes a quarter of a minute, from 100 simulations on. From 100 simulations
                 on, all networks run in bfloat16 if the processor has it)
+    agent       as checkpoint, without iteration
     policy      iteration=N  temperature=T  ablation=...
     simulator   bot=NAME (plays the worlds out; default as in python -m env.play)  network=PATH (evaluates them instead)
 """
@@ -42,15 +45,19 @@ from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.search.backend import resolve_backend
 
+_SEARCH_OPTIONS = ("simulations", "algorithm", "backup", "value_scale", "value_visits", "chance_source", "merge")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "bot": (),
-    "checkpoint": ("iteration", "simulations", "algorithm", "value_scale", "ablation", "backend", "bf16"),
+    "checkpoint": ("iteration", *_SEARCH_OPTIONS, "ablation", "backend", "bf16"),
+    "agent": (*_SEARCH_OPTIONS, "ablation", "backend", "bf16"),
     "policy": ("iteration", "temperature", "ablation"),
     "simulator": ("bot", "network"),
 }
 
 _ARITHMETIC = b"native step"  # arithmetic's name; changed whenever searches with the same weights round differently
+SHIPPED = Path(__file__).parent / "shipped"  # trained networks that come with the project
+_SEARCHING = ("checkpoint", "agent")  # kinds of agents that search with a network
 _LONG_SEARCH = 100  # simulations from which compilation and bfloat16 pay; they change last digits, and so, rarely, a
 # move: the number of games must not matter
 
@@ -152,13 +159,14 @@ def resolve(spec: AgentSpec) -> AgentSpec:
     network = _network_spec(spec)
     if network is None:
         return spec
-    agent, is_run = _weights(network).agent, (Path(network.target) / checkpoint.CHECKPOINTS).is_dir()
+    agent = _weights(network).agent
+    is_run = network.kind != "agent" and (Path(network.target) / checkpoint.CHECKPOINTS).is_dir()
     if spec.kind == "simulator":
         newest = Path(network.target) / checkpoint.CHECKPOINTS / f"{agent['iteration']:06d}"
         return spec.with_options(network=newest) if is_run else spec
     if is_run and "iteration" not in spec.options:
         spec = spec.with_options(iteration=agent["iteration"])
-    if spec.kind == "checkpoint" and "bf16" not in spec.options:
+    if spec.kind in _SEARCHING and "bf16" not in spec.options:
         search = _with_search_options(spec, _trained_search(agent))
         if search.bf16 or search.simulations >= _LONG_SEARCH:
             spec = spec.with_options(bf16="on" if _default_bf16(search) else "off")
@@ -171,7 +179,7 @@ def fingerprint(spec: AgentSpec) -> str | None:
     if network is None:
         return None
     found = _weights(network)
-    digest = hashlib.sha256(_ARITHMETIC if spec.kind == "checkpoint" else b"")
+    digest = hashlib.sha256(_ARITHMETIC if spec.kind in _SEARCHING else b"")
     for name, tensor in sorted((found.ema or found.weights).items()):
         digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
@@ -181,15 +189,26 @@ def _network_spec(spec: AgentSpec) -> AgentSpec | None:
     """Description whose target is the agent's network: its own, a simulator's network, or None."""
     if spec.kind == "simulator" and "network" in spec.options:
         return AgentSpec("policy", spec.options["network"])
-    return spec if spec.kind in ("checkpoint", "policy") else None
+    return spec if spec.kind in (*_SEARCHING, "policy") else None
 
 
 def _weights(spec: AgentSpec) -> checkpoint.Weights:
-    path = Path(spec.target)
+    path = shipped_weights(spec.target) if spec.kind == "agent" else Path(spec.target)
     if "iteration" in spec.options:
         iteration = spec.number(int, spec.options["iteration"], "iteration")
         path = path / checkpoint.CHECKPOINTS / f"{iteration:06d}"
     return checkpoint.load_weights(path)
+
+
+def shipped_agents() -> list[str]:
+    """Names of the trained networks that come with the project."""
+    return sorted(path.stem for path in SHIPPED.glob("*.safetensors"))
+
+
+def shipped_weights(name: str) -> Path:
+    """File of a trained network that comes with the project; an error lists their names."""
+    require(name in shipped_agents(), "agent", f"one of {', '.join(shipped_agents())}", name)
+    return SHIPPED / f"{name}.safetensors"
 
 
 def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork, SearchConfig]:
@@ -280,12 +299,15 @@ def match_search(spec: AgentSpec, network: BaseNetwork, trained: SearchConfig, l
 def _with_search_options(spec: AgentSpec, search: SearchConfig) -> SearchConfig:
     """Apply the description's options of the search, such as the number of simulations."""
     changes: dict[str, Any] = {}
-    if "value_scale" in spec.options:
-        changes["value_scale"] = spec.number(float, spec.options["value_scale"], "value_scale")
-    if "simulations" in spec.options:
-        changes["simulations"] = spec.number(int, spec.options["simulations"], "simulations")
-    if "algorithm" in spec.options:
-        changes["algorithm"] = spec.options["algorithm"]
+    for name in _SEARCH_OPTIONS:
+        if name not in spec.options:
+            continue
+        text, now = spec.options[name], getattr(search, name)
+        if isinstance(now, bool):
+            require(text in ("on", "off"), f"agent {str(spec)!r}, {name}", "on or off", text)
+            changes[name] = text == "on"
+        else:
+            changes[name] = text if isinstance(now, str) else spec.number(type(now), text, name)
     return replace(search, **changes)
 
 

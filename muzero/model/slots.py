@@ -218,9 +218,9 @@ class SlotTrunk(nn.Module):
     tell whether cards fit on piles. The latent itself stores nothing about blocks or boards: they are computed here,
     from the slots, so that they are right whatever an action has changed.
 
-    Where slots are seen by their owners alone, the trunk shows each ego its own board first (`ego_boards`). A root knows one hand, the
-    mover's, and positions imagined from it have that hand in other seats: the worth of a hand is then learned once,
-    not again for each seat.
+    Where slots are seen by their owners alone, the trunk shows each ego its own board first (`model.ego_boards`). A
+    root knows one hand, the mover's, and positions imagined from it have that hand in other seats: the worth of a hand
+    is then learned once, not again for each seat.
     """
 
     def __init__(self, spec: GameSpec, config: ModelConfig) -> None:

@@ -53,9 +53,9 @@ def window_losses(
 
     The first position counts fully, each of the K unrolled ones 1 / K, and every step of the dynamics passes half of
     the gradient on. All positions of all windows go through the prediction heads in one batch. With the slots latent,
-    imagined positions of a quarter of the windows are also compared with the real ones: with their visible cards (reconstruction) and with their
-    latents (consistency). In games with private information, only positions seen by the same player are targets of
-    these two losses and of one-step values.
+    imagined positions of a quarter of the windows are also compared with the real ones: with their visible cards
+    (reconstruction) and with their latents (consistency). In games with private information, only positions seen by the
+    same player are targets of these two losses and of one-step values.
 
     Args:
       batch: fields of a `Batch` as tensors.

@@ -15,6 +15,7 @@ from muzero.agents.agents import Searcher
 from muzero.config import Config, cores, scheduled
 from muzero.data.augmentation import SlotPermutation
 from muzero.matches.bot_evaluation import evaluate_bots
+from muzero.matches.value_check import check_values
 from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
@@ -152,6 +153,7 @@ class Trainer:
         began = time.perf_counter()
         if self._due(every) or (every and self.finished):
             record |= evaluate_bots(self._agent_to_evaluate(), self.config)
+            record["diagnostics"] |= self._value_diagnostics()
         give_back_memory()
         now = time.perf_counter()
         clock = timings(
@@ -247,6 +249,15 @@ class Trainer:
             self._evaluated = Searcher(network, search, config.selfplay.tables, name="agent")
         self._evaluated.planner.network.load_state_dict(self.state.weights_for(players))
         return self._evaluated
+
+    def _value_diagnostics(self) -> dict[str, float]:
+        """Error of the values of the network that self-play uses, against playouts of its policy."""
+        c = self.config.evaluation
+        if not c.value_positions:
+            return {}
+        network, rules = self._agent_to_evaluate().planner.network, self.config.game.rules_for_training()
+        check = check_values(network, rules, positions=c.value_positions, playouts=8, seed=c.seed)
+        return {"value_rmse": check.rmse, "value_bias": check.bias, "value_spread": check.spread}
 
     def _summary(self, made: int) -> str:
         """Closing message of a process that made `made` iterations."""
