@@ -4,8 +4,8 @@
 
 Each run plays the opponent (by default the game's held-out bot) with every number of simulations, 0 meaning the policy
 alone, and against itself with the next smaller number. A planner that plans wins at least half of every match of the
-second kind. Every deal is played from every seat. The result of each match is a file in DIR/parts: a repeated command plays
-only what is missing.
+second kind. Every deal is played from every seat. The result of each match is a file in DIR/parts: a repeated command
+plays only what is missing.
 """
 
 from __future__ import annotations

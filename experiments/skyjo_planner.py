@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 import env
 from experiments import common
 from experiments.common import Row, Run
-from muzero.agents.agents import Policy, Searcher, Situation
+from muzero.agents.agents import Agent, Policy, Searcher, Situation
 from muzero.agents.bots import Bot
 from muzero.agents.loading import load_agent
 from muzero.config import require
@@ -40,6 +40,9 @@ from muzero.model.interface import BaseNetwork
 DECK, TAKE = 0, 1
 SOURCE, POSITION = 0, 2  # phases
 RULES: env.Rules = {"preset": "official", "episode": "round", "round_reward": 2.0, "max_decisions": 400}
+ENDINGS, LAST_DECISIONS, SOURCES = 512, 256, 128  # positions of each sort
+MOST_DECISIONS = 20_000  # decisions at each table, after which a sort of position is given up
+WORLDS = 400  # worlds in which the actions of a last decision are judged
 Floats = NDArray[np.float64]
 
 
@@ -61,7 +64,7 @@ class Positions:
     actions: NDArray[np.int64]  # actions that the policy played there
 
 
-def collect(policy: Policy, wanted: str, count: int, seed: int) -> Positions:
+def collect(policy: Agent, wanted: str, count: int, seed: int) -> Positions:
     """Play rounds with a policy and keep positions: "source" decisions, "ending" or "last" placing decisions.
 
     ending: decisions whose step ends the round; last: placing decisions of the last turn of a round, when nobody moves
@@ -73,7 +76,7 @@ def collect(policy: Policy, wanted: str, count: int, seed: int) -> Positions:
     rng = np.random.default_rng(seed)
     fields = {field.name: i for i, field in enumerate(next(g for g in tables.groups if g.name == "global").fields)}
     offset = next(g for g in tables.groups if g.name == "global").offset
-    while found < count:
+    for _ in range(MOST_DECISIONS):
         blobs = [tables.save(t) for t in range(tables.num_envs)]
         phase, final = tables.phase.copy(), tables.obs[:, offset + fields["final_turn"]].copy()
         actions = policy.act(Situation.at(tables))
@@ -88,7 +91,11 @@ def collect(policy: Policy, wanted: str, count: int, seed: int) -> Positions:
             kept.load(found, blobs[t])
             actions_kept[found] = actions[t]
             found += 1
-    return Positions(kept, actions_kept)
+        if found == count:
+            return Positions(kept, actions_kept)
+    expected = f"{count} in {MOST_DECISIONS} decisions of {tables.num_envs} tables"
+    require(False, f"positions of sort {wanted}", expected, found)
+    raise AssertionError
 
 
 # ---- rewards -----------------------------------------------------------------------------------------------------
@@ -246,10 +253,11 @@ def probe(run: Run, options: argparse.Namespace) -> Row:
     figures: Row = {"run": run.label, "variant": run.variant, "iteration": iteration}
     check = check_values(network, RULES, positions=options.games, playouts=16, seed=options.seed)
     figures["value"] = {"n": options.games, "rmse": check.rmse, "bias": check.bias, "spread": check.spread}
-    figures["reward"] = reward_figures(network, collect(policy, "ending", 512, options.seed))
+    figures["reward"] = reward_figures(network, collect(policy, "ending", ENDINGS, options.seed))
     agents = {"greedy": Bot("greedy"), "policy": policy, **{str(n): s for n, s in searchers.items()}}
-    figures["regret"] = regret_figures(agents, collect(policy, "last", 256, options.seed), 400, options.seed)
-    source = collect(policy, "source", 128, options.seed)
+    last = collect(policy, "last", LAST_DECISIONS, options.seed)
+    figures["regret"] = regret_figures(agents, last, WORLDS, options.seed)
+    source = collect(policy, "source", SOURCES, options.seed)
     figures["deck_take"] = deck_take_figures(network, searchers, source)
     return figures
 
@@ -289,7 +297,7 @@ def markdown(rows: Sequence[Row], command: str) -> str:
 def experiment(options: argparse.Namespace, command: str) -> None:
     """Computes the figures of all runs and writes the page."""
     rows = [probe(run, options) for run in common.read_runs(options.runs)]
-    common.write_results(options.out, "planner", {"command": command, "rows": rows}, markdown(rows, command))
+    common.write_results(options.out, "skyjo_planner", {"command": command, "rows": rows}, markdown(rows, command))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

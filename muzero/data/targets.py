@@ -136,7 +136,7 @@ def unroll(rows: Rows, at: NDArray[np.int64], frame: str, moves: Moves, luck: ND
     after, after_mask = _choose(moves.chance[made] & live[:, :K], luck[:, 0])
     points = (rows["final_scores"][at][:, None] - rows["scores"].take(row, 0)).astype(np.float32)
     return Targets(
-        actions=actions[:, :K],
+        actions=actions[:, :K].copy(),
         outcomes=rows["outcome"].take(row[:, :K]).astype(np.int64) * seen,
         shifts=seat_distance(seat[:, 1:], seat[:, :-1], P),
         to_play=seat_distance(seat, seat[:, :1], P),
@@ -159,4 +159,5 @@ def _choose(candidates: NDArray[np.bool_], luck: NDArray[np.float64]) -> tuple[N
     """Choose one candidate of each row: candidates [B, K], luck [B] in 0..1 -> index [B], whether there is one [B]."""
     count = candidates.sum(1)
     number = 1 + (luck * count).astype(np.int64)  # number of the chosen one, counted from 1
-    return (candidates.cumsum(1) >= number[:, None]).argmax(1), (count > 0).astype(np.float32)
+    before = (candidates.cumsum(1) < number[:, None]).sum(1)
+    return before * (count > 0), (count > 0).astype(np.float32)

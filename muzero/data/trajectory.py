@@ -23,8 +23,9 @@ from muzero.data.returns import latest_values
 DECISION, EPISODE, RING = "decision", "episode", "ring"
 """Scopes of a field: one value per decision, one per episode, or added when an episode enters the replay buffer."""
 
-REPEATED, ZERO, RANDOM, UNUSED = "repeated", "zero", "random", "unused"
-"""Content of a field past the end of an episode, in a training window that reaches past it."""
+REPEATED, ZERO, RULES, UNUSED = "repeated", "zero", "rules", "unused"
+"""Content of a field past the end of an episode, in a training window that reaches past it; "rules": as the phase table
+says, which is what a search goes on with."""
 
 MAX_ACTIONS = 64  # number of bits of a packed legal mask
 _POLICY_TOLERANCE = 1e-3  # accepted distance of a policy's sum from 1
@@ -81,19 +82,19 @@ class Episode:
 
     obs: NDArray[np.int16] = field(metadata=_decision(np.int16, "W", "observation of the player to move", REPEATED))
     legal: NDArray[np.uint64] = field(metadata=_decision(np.uint64, "", "legal actions, one bit each", UNUSED))
-    action: NDArray[np.int16] = field(metadata=_decision(np.int16, "", "action taken", RANDOM))
-    to_play: NDArray[np.int8] = field(metadata=_decision(np.int8, "", "seat of the player to move", REPEATED))
-    phase: NDArray[np.int8] = field(metadata=_decision(np.int8, "", "kind of decision", UNUSED))
+    action: NDArray[np.int16] = field(metadata=_decision(np.int16, "", "action taken", RULES))
+    to_play: NDArray[np.int8] = field(metadata=_decision(np.int8, "", "seat of the player to move", RULES))
+    phase: NDArray[np.int8] = field(metadata=_decision(np.int8, "", "kind of decision", RULES))
     rewards: NDArray[np.float32] = field(metadata=_decision(np.float32, "P", "rewards that the action brought", ZERO))
     policy: NDArray[np.float32] = field(metadata=_decision(np.float32, "A", "policy target of the search", ZERO))
     has_policy: NDArray[np.bool_] = field(metadata=_decision(np.bool_, "", "the current network searched here", ZERO))
     values: NDArray[np.float32] = field(metadata=_decision(np.float32, "P", "search values, or NaN", UNUSED, True))
     outcome: NDArray[np.int8] = field(metadata=_decision(np.int8, "", "chance event after the action, 0: none", ZERO))
-    scores: NDArray[np.int32] = field(metadata=_decision(np.int32, "P", "points before the action", REPEATED))
+    scores: NDArray[np.int32] = field(metadata=_decision(np.int32, "P", "points before the action", UNUSED))
     ranks: NDArray[np.int8] = field(metadata=_episode(np.int8, "P", "1 is best, ties share the better rank", REPEATED))
     truncated: bool = field(metadata=_episode(np.bool_, "", "cut off before its end; ranks are void", REPEATED))
     last_values: NDArray[np.float32] = field(metadata=_episode(np.float32, "P", "values after truncation", UNUSED))
-    final_scores: NDArray[np.int32] = field(metadata=_episode(np.int32, "P", "points at the end", REPEATED))
+    final_scores: NDArray[np.int32] = field(metadata=_episode(np.int32, "P", "points at the end", UNUSED))
 
     def __len__(self) -> int:
         return len(self.action)

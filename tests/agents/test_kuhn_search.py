@@ -80,19 +80,18 @@ NUMBER = {state: number for number, state in enumerate(STATES)}
 class ExactNetwork(BaseNetwork):
     """Kuhn poker with open cards as a network: exact rewards, a uniform policy, and the value 0 everywhere.
 
-    A latent is the number of a state and the seat of the root's player. A hand that is over stays as it is, and every
-    further action is worth nothing: the phase table, by which the search moves, knows no end of the game. Observations
-    must show the opponent's card.
+    A latent is the number of a state, the seat of the root's player, and what the last action paid to each seat. A hand
+    that is over stays as it is, and every further action is worth nothing: the phase table, by which the search moves,
+    knows no end of the game. Observations must show the opponent's card.
     """
 
     next_state: Tensor
     rewards: Tensor
-    mover: Tensor
 
     def __init__(self, frame: str) -> None:
         # Five bins hold all rewards (0, half a chip and one chip, won or lost) without rounding.
         super().__init__(GameSpec.of("kuhn", 2), ModelConfig(value_min=-1.0, value_max=1.0, value_bins=5))
-        self.frame, self.latent_dim = frame, 2
+        self.frame, self.latent_dim = frame, 4
         self.device_marker = nn.Parameter(torch.zeros(1))  # the search asks for the device of the weights
         next_state = torch.arange(len(STATES)).unsqueeze(1).repeat(1, 2)
         rewards = torch.zeros(len(STATES), 2, 2)
@@ -104,7 +103,6 @@ class ExactNetwork(BaseNetwork):
                     rewards[here, action] = torch.tensor(chips_won(*after)) / 2
         self.register_buffer("next_state", next_state)
         self.register_buffer("rewards", rewards)
-        self.register_buffer("mover", torch.tensor([len(history) % 2 for _, history in STATES]))
 
     def represent(self, obs: Tensor) -> Tensor:
         start = {group.name: group.offset for group in self.spec.groups}
@@ -114,19 +112,19 @@ class ExactNetwork(BaseNetwork):
             kinds = row[start["history"] + 1 : start["decision"] : 2]
             history = "".join(LETTERS[kind - 1] for kind in kinds if kind)
             seat = len(history) % 2
-            states.append((NUMBER[(own, other) if seat == 0 else (other, own), history], seat))
+            states.append((NUMBER[(own, other) if seat == 0 else (other, own), history], seat, 0, 0))
         return torch.tensor(states, dtype=torch.float32)
 
-    def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-        state, root = latent.long().unbind(1)
-        first = self.mover[state] if self.frame == "mover" else root
-        seats = torch.stack([first, 1 - first], 1)
-        rewards = self.rewards[state, action].gather(1, seats)
-        return torch.stack([self.next_state[state, action], root], 1).float(), self.logits(rewards)
+    def step(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor) -> Tensor:
+        state, root = latent[:, :2].long().unbind(1)
+        following = torch.stack([self.next_state[state, action], root], 1).float()
+        return torch.cat([following, self.rewards[state, action]], 1)
 
     def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
-        nothing = torch.zeros(len(latent), 2)
-        return Prediction(nothing, self.logits(nothing), None, None)
+        nothing, root = torch.zeros(len(latent), 2), latent[:, 1].long()
+        first = (root + to_play) % 2 if self.frame == "mover" else root
+        paid = latent[:, 2:].gather(1, torch.stack([first, 1 - first], 1))
+        return Prediction(nothing, self.logits(nothing), None, None, self.logits(paid))
 
     def logits(self, numbers: Tensor) -> Tensor:
         """Logits of distributions that have these numbers as their expectations."""

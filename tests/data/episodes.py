@@ -7,10 +7,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muzero.data.targets import Targets
+from mcts import PhaseTable
+from muzero.data.targets import Moves, Targets
 from muzero.data.trajectory import Episode, pack_legal
 
 NAN = float("nan")
+OUTCOMES = 4  # outcome codes of random episodes
+
+
+def one_phase(actions: int = 5) -> Moves:
+    """Rules of a game of one phase, in which every action passes the turn and no chance event follows."""
+    return Moves(PhaseTable.trivial(actions, turn_passes=True), np.zeros((1, actions), bool))
+
+
+def random_moves(rng: np.random.Generator, actions: int = 6, phases: int = 3) -> Moves:
+    """Random rules: in each phase some actions are possible, some pass the turn, and chance events follow some."""
+    shape = phases, actions
+    possible = rng.random(shape) < 0.5
+    possible[np.arange(phases), rng.integers(actions, size=phases)] = True
+    next_phase = rng.integers(phases, size=shape).astype(np.uint8)
+    chance = rng.random(shape) < 0.5
+    return Moves(PhaseTable(possible, next_phase, rng.random(shape) < 0.5, chance), rng.random(shape) < 0.5)
 
 
 def floats(numbers: Any) -> NDArray[np.float32]:
@@ -24,9 +41,10 @@ def make_episode(
     ranks: list[int],
     last_values: Any = None,
     has_policy: list[bool] | None = None,
+    outcome: list[int] | None = None,
 ) -> Episode:
     """Episode with 5 actions in which decision t takes action t % 5 and has it as policy target; truncated if there are
-    last_values."""
+    last_values. Seat p has 10 p points at first, gets 1 + p with every decision, and 100 at the end."""
     T, P = len(to_play), len(ranks)
     return Episode(
         obs=np.arange(3 * T, dtype=np.int16).reshape(T, 3),
@@ -38,6 +56,9 @@ def make_episode(
         policy=np.eye(5, dtype=np.float32)[np.arange(T) % 5],
         has_policy=np.ones(T, np.bool_) if has_policy is None else np.array(has_policy),
         values=floats(values),
+        outcome=np.zeros(T, np.int8) if outcome is None else np.array(outcome, np.int8),
+        scores=(10 * np.arange(P) + np.arange(T)[:, None] * (1 + np.arange(P))).astype(np.int32),
+        final_scores=(100 + 10 * np.arange(P) + T * (1 + np.arange(P))).astype(np.int32),
         ranks=np.array(ranks, np.int8),
         truncated=last_values is not None,
         last_values=np.zeros(P, np.float32) if last_values is None else floats(last_values),
@@ -73,6 +94,9 @@ def random_episode(
         policy=(policy / policy.sum(1, keepdims=True)).astype(np.float32),
         has_policy=~bots,
         values=values.astype(np.float32),
+        outcome=rng.integers(OUTCOMES, size=T).astype(np.int8),
+        scores=rng.integers(-50, 50, (T, P)).astype(np.int32),
+        final_scores=rng.integers(-50, 50, P).astype(np.int32),
         ranks=(1 + (score[None, :] > score[:, None]).sum(1)).astype(np.int8),
         truncated=truncated,
         last_values=rng.normal(size=P).astype(np.float32) if truncated else np.zeros(P, np.float32),
@@ -95,49 +119,77 @@ def slow_returns(e: Episode, steps: int, discount: float) -> NDArray[np.float64]
     return out
 
 
-def slow_window(e: Episode, t: int, K: int, frame: str, value_of: NDArray[np.float64]) -> dict[str, Any]:
-    """Targets of one window by their definition, as lists over its steps; actions past the end are None.
+def slow_window(
+    e: Episode, t: int, K: int, frame: str, value_of: NDArray[np.float64], moves: Moves, actions: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Targets of one window by their definition, as lists over its steps.
 
-    `value_of`: `slow_returns` of the episode.
+    Past the end of the episode seats and phases follow from the actions found by the rules, which must be possible.
+
+    Args:
+      value_of: `slow_returns` of the episode.
+      moves: rules past the end.
+      actions: [K] actions of the window that was found; only those past the end are read.
     """
     T, P = e.rewards.shape
     ended = not e.truncated
-    names = ("actions", "shifts", "to_play", "value", "value_mask", "reward", "reward_mask", "policy", "policy_mask")
-    out: dict[str, Any] = {name: [] for name in (*names, "winner", "rank", "outcome_mask")}
+    names = ("actions", "outcomes", "shifts", "to_play", "value", "value_mask", "reward", "reward_mask", "policy")
+    out: dict[str, Any] = {name: [] for name in (*names, "policy_mask", "winner", "rank", "points", "outcome_mask")}
     winners = [p for p in range(P) if e.ranks[p] == 1]
+    movers: list[int] = []
+    phases: list[int] = []
+    taken: list[int] = []
+    for k in range(K + 1):
+        i = t + k
+        if i < T:
+            movers.append(int(e.to_play[i]))
+            phases.append(int(e.phase[i]))
+            taken.append(int(e.action[i]))
+        else:
+            before = phases[-1], taken[-1]
+            movers.append((movers[-1] + int(moves.turn_passes[before])) % P)
+            phases.append(int(moves.next_phase[before]))
+            taken.append(int(actions[k]) if k < K else -1)
+            possible = moves._possible[phases[-1], : moves._count[phases[-1]]]
+            assert k == K or taken[-1] in possible, "only what a search may ask for"
 
-    def mover(i: int) -> int:
-        return int(e.to_play[min(i, T - 1)])
+    def order(k: int) -> list[int]:
+        return [((movers[k] if frame == "mover" else movers[0]) + s) % P for s in range(P)]
 
     for k in range(K + 1):
         i, live = t + k, t + k < T
-        order = [((mover(i) if frame == "mover" else mover(t)) + s) % P for s in range(P)]
-        out["to_play"].append((mover(i) - mover(t)) % P)
-        out["value"].append([value_of[i, p] if live else 0 for p in order])
+        out["to_play"].append((movers[k] - movers[0]) % P)
+        out["value"].append([value_of[i, p] if live else 0 for p in order(k)])
         out["value_mask"].append(live or ended)
         wanted = live and e.has_policy[i]
         out["policy"].append(e.policy[i] if wanted else np.zeros(e.policy.shape[1]))
         out["policy_mask"].append(wanted)
-        out["winner"].append([ended / len(winners) if p in winners else 0 for p in order])
+        out["winner"].append([ended / len(winners) if p in winners else 0 for p in order(k)])
         places = []
-        for p in order:
+        for p in order(k):
             same = sum(e.ranks == e.ranks[p])
-            taken = range(e.ranks[p] - 1, e.ranks[p] - 1 + same)
-            places.append([ended / same if place in taken else 0 for place in range(P)])
+            shared = range(e.ranks[p] - 1, e.ranks[p] - 1 + same)
+            places.append([ended / same if place in shared else 0 for place in range(P)])
         out["rank"].append(places)
+        out["points"].append([e.final_scores[p] - e.scores[i, p] if live and ended else 0 for p in order(k)])
         out["outcome_mask"].append(ended)
         if k < K:
-            out["actions"].append(int(e.action[i]) if live else None)
-            out["shifts"].append((mover(i + 1) - mover(i)) % P)
-            out["reward"].append([e.rewards[i, p] if live else 0 for p in order])
+            seen = live and (moves.public[phases[k], taken[k]] or movers[k] == movers[0])
+            out["actions"].append(taken[k])
+            out["outcomes"].append(int(e.outcome[i]) if seen else 0)
+            out["shifts"].append((movers[k + 1] - movers[k]) % P)
+            out["reward"].append([e.rewards[i, p] if live else 0 for p in order(k + 1)])
             out["reward_mask"].append(live or ended)
+    out["after"] = [k for k in range(K) if t + k < T and moves.chance[phases[k], taken[k]]]
     return out
 
 
-def assert_window(found: Targets, row: int, expected: dict[str, Any], filler: NDArray[np.int64]) -> None:
+def assert_window(found: Targets, row: int, expected: dict[str, Any]) -> None:
     """Compare one row of targets with a window of `slow_window`."""
     expected = dict(expected)
-    expected["actions"] = [filler[k] if a is None else a for k, a in enumerate(expected["actions"])]
+    candidates = expected.pop("after")
+    assert found.after_mask[row] == bool(candidates)
+    assert not candidates or found.after[row] in candidates
     for name, numbers in expected.items():
         got = getattr(found, name)[row]
         np.testing.assert_allclose(got, np.array(numbers, float).reshape(got.shape), rtol=1e-6, atol=1e-6, err_msg=name)

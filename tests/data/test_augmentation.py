@@ -97,7 +97,8 @@ def test_the_inverse_permutation_restores_the_observations() -> None:
 def test_an_equivariant_network_predicts_the_same_for_a_permuted_batch() -> None:
     """All positions of a window are permuted alike, and policy and actions with them."""
     torch.manual_seed(0)
-    network = Network(GameSpec.of("skyjo", P), load_model_config("tiny", "belief")).double().eval()
+    config = replace(load_model_config("tiny", "belief"), chance="game")
+    network = Network(GameSpec.of("skyjo", P), config).double().eval()
     permutation, batch = SlotPermutation("skyjo", P), a_batch()
     batch = replace(batch, actions=np.random.default_rng(1).integers(4, 16, batch.actions.shape))
     to = permutations(P, len(batch.actions))
@@ -111,11 +112,12 @@ def test_an_equivariant_network_predicts_the_same_for_a_permuted_batch() -> None
         for b in (batch, other):
             latent = network.represent(torch.from_numpy(b.obs[:, 0]))
             for k in range(b.actions.shape[1]):
-                latent, _ = network.step(latent, torch.from_numpy(b.actions[:, k]), torch.from_numpy(b.shifts[:, k]))
+                told = (torch.from_numpy(taken[:, k]) for taken in (b.actions, b.shifts, b.outcomes))
+                latent = network.step(latent, *told)
             said.append(network.predict(latent, torch.from_numpy(b.to_play[:, -1])))
     torch.testing.assert_close(said[0].value, said[1].value)
     torch.testing.assert_close(said[0].policy, said[1].policy.gather(1, torch.from_numpy(actions)))
-    for name in ("value", "reward", "winner", "rank", "shifts", "to_play", "weights"):
+    for name in ("value", "reward", "winner", "rank", "points", "outcomes", "after", "shifts", "to_play", "weights"):
         assert getattr(other, name) is getattr(batch, name)
 
 

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from muzero.data.replay_buffer import Batch, ReplayBuffer, bytes_needed, megabytes_needed
 from muzero.data.sum_tree import FAN
 from muzero.data.trajectory import Episode
-from tests.data.episodes import assert_window, random_episode, slow_returns, slow_window
+from tests.data.episodes import assert_window, one_phase, random_episode, random_moves, slow_returns, slow_window
 
 P, W, A, F = 3, 4, 6, 3
 STEPS, DISCOUNT = 3, 0.9
+MOVES = random_moves(np.random.default_rng(9), A, F)
 
 
 def make(capacity: int = 64, **settings: Any) -> ReplayBuffer:
-    defaults: dict[str, Any] = {"unroll": 4, "steps": STEPS, "discount": DISCOUNT, "frame": "mover"}
+    defaults: dict[str, Any] = {"unroll": 4, "steps": STEPS, "discount": DISCOUNT, "frame": "mover", "moves": MOVES}
     defaults |= {"num_players": P, "width": W, "num_actions": A, "num_phases": F}
     defaults["budget_bytes"] = bytes_needed(capacity, P, W, A, F)
     return ReplayBuffer(**defaults | settings)
@@ -197,7 +198,7 @@ def test_batches_agree_with_the_episodes(frame: str, settings: dict[str, float])
             e, t = games[stamp], int(batch.index[row]) - first[stamp]
             assert batch.obs[row].tolist() == [e.obs[min(t + k, len(e) - 1)].tolist() for k in range(5)]
             assert batch.live[row].tolist() == [t + k < len(e) for k in range(5)]
-            assert_window(batch, row, slow_window(e, t, 4, frame, value_of[stamp]), batch.actions[row])
+            assert_window(batch, row, slow_window(e, t, 4, frame, value_of[stamp], MOVES, batch.actions[row]))
             seen.add((stamp, t))
     assert len(seen) > 0.8 * len(replay)
 
@@ -207,16 +208,18 @@ def test_a_batch_has_the_documented_shapes_and_types() -> None:
     shapes: dict[str, tuple[int, ...]] = {"obs": (7, 5, W), "actions": (7, 4), "shifts": (7, 4), "to_play": (7, 5)}
     shapes |= {"value": (7, 5, P), "reward": (7, 4, P), "policy": (7, 5, A), "winner": (7, 5, P), "rank": (7, 5, P, P)}
     shapes |= {"value_mask": (7, 5), "reward_mask": (7, 4), "policy_mask": (7, 5), "outcome_mask": (7, 5)}
+    shapes |= {"outcomes": (7, 4), "points": (7, 5, P), "after": (7,), "after_mask": (7,)}
     shapes |= {"live": (7, 5), "weights": (7,), "index": (7,), "stamp": (7,)}
     assert {name: array.shape for name, array in vars(batch).items()} == shapes
-    whole = {"actions", "shifts", "to_play", "index", "stamp"}
+    whole = {"actions", "outcomes", "shifts", "to_play", "after", "index", "stamp"}
     for name, array in vars(batch).items():
         assert array.dtype == (np.int16 if name == "obs" else np.int64 if name in whole else np.float32), name
 
 
 def test_actions_past_the_end_are_random() -> None:
-    replay = make()
-    replay.add(replace(game(1), action=np.array([2], np.int16), legal=np.array([4], np.uint64)))
+    replay = make(moves=one_phase(A))
+    only = replace(game(1), action=np.array([2], np.int16), legal=np.array([4], np.uint64))
+    replay.add(replace(only, phase=np.zeros(1, np.int8)))
     actions = replay.sample(6000, np.random.default_rng(0)).actions
     assert (actions[:, 0] == 2).all()
     share = np.bincount(actions[:, 1:].reshape(-1), minlength=A) / 18000
@@ -301,25 +304,38 @@ def test_draws_follow_the_priorities_within_phases(stratify: float) -> None:
 
 
 @pytest.mark.parametrize(("alpha", "stratify"), [(0.0, 0.0), (0.0, 0.7), (0.6, 0.0), (0.6, 0.5), (1.0, 1.0)])
-def test_weighted_means_are_unbiased(alpha: float, stratify: float) -> None:
+def test_weighted_means_are_those_of_evenly_shared_phases(alpha: float, stratify: float) -> None:
+    """Importance weights undo the priorities; the shares of the phases, which are wanted, remain, also with beta 1."""
     replay, e, priority = prioritised(alpha, stratify=stratify)
-    probability = chances(e, priority**alpha, stratify)
     number = np.sin(np.arange(100)) - e.phase + 3 * priority  # goes with what makes positions likely
     rows, weights = many(replay, 500, 64)
-    # Weights of 1 / (100 probability) make the mean of a batch unbiased; they come divided by the highest of the ring.
-    means = (weights * number[rows]).mean(1) / (100 * probability.min())
+    means = (weights * number[rows]).mean(1) / weights.mean()
     error = means.std() / np.sqrt(len(means))
     assert error < 0.05
-    assert means.mean() == pytest.approx(number.mean(), abs=4 * error)
-    uneven = (alpha, stratify) != (0.0, 0.0)
-    assert (abs(number[rows].mean() - number.mean()) > 0.4) == uneven, "what there was to correct"
+    # Of positions of a phase all count alike; phases count by their share of the draws times the mean weight there.
+    weight, count = priority**alpha, np.bincount(e.phase)
+    share = np.array([chances(e, weight, stratify)[e.phase == phase].sum() for phase in range(F)])
+    mean_weight = np.array([count[phase] / weight[e.phase == phase].sum() for phase in range(F)])
+    wanted = share * mean_weight / (share * mean_weight).sum()
+    truth = sum(wanted[phase] * number[e.phase == phase].mean() for phase in range(F))
+    assert means.mean() == pytest.approx(truth, abs=4 * error)
+    assert (abs(truth - number.mean()) > 0.2) == (stratify > 0), "the even shares have an effect"
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0])
+def test_stratification_is_effective_with_any_beta(beta: float) -> None:
+    """Every phase has the same part of the weight of a batch, although 80 of 100 decisions are of one phase."""
+    replay, e = make(128, stratify=1.0, beta=beta), phased([4, 16, 80])
+    replay.add(e)
+    batch = replay.sample(900, np.random.default_rng(0))
+    share = np.bincount(e.phase[batch.index], batch.weights, F) / batch.weights.sum()
+    assert share == pytest.approx(np.full(F, 1 / F), abs=0.01)
 
 
 def test_importance_weights_are_exact() -> None:
-    replay, e, priority = prioritised(0.8, stratify=0.4, beta=0.5)
-    probability = chances(e, priority**0.8, 0.4)
+    replay, _, priority = prioritised(0.8, stratify=0.4, beta=0.5)
     batch = replay.sample(500, np.random.default_rng(0))
-    expected = (probability.min() / probability) ** 0.5
+    expected = (priority**0.8).min() ** 0.5 / priority**0.4
     assert batch.weights == pytest.approx(expected[batch.index], rel=1e-5)
     replay.beta = 0.0
     assert (replay.sample(50, np.random.default_rng(0)).weights == 1).all()
@@ -418,8 +434,8 @@ def test_refresh_replaces_search_results_and_recomputes_returns() -> None:
     batch = replay.sample(60, rng)
     for row in range(60):
         s = int(batch.stamp[row])
-        window = slow_window(expected[s], int(batch.index[row]) - first[s], 4, "root", value_of[s])
-        assert_window(batch, row, window, batch.actions[row])
+        at = int(batch.index[row]) - first[s]
+        assert_window(batch, row, slow_window(expected[s], at, 4, "root", value_of[s], MOVES, batch.actions[row]))
 
 
 def test_refresh_of_overwritten_rows_changes_nothing() -> None:

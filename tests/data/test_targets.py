@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muzero.data.returns import n_step_returns
-from muzero.data.targets import Targets, rank_target, unroll, winner_target
+from muzero.data.targets import Moves, Targets, rank_target, unroll, winner_target
 from muzero.data.trajectory import Episode, Rows, ring_rows
 from tests.data.episodes import (
     RANKS,
@@ -17,7 +17,9 @@ from tests.data.episodes import (
     VALUES,
     assert_window,
     make_episode,
+    one_phase,
     random_episode,
+    random_moves,
     slow_returns,
     slow_window,
 )
@@ -57,23 +59,27 @@ def rows_of(e: Episode, steps: int, discount: float) -> Rows:
     return ring_rows(e, n_step_returns(e.rewards, e.values, e.last_values, steps, discount))
 
 
-def windows(e: Episode, at: list[int], K: int, frame: str) -> Targets:
+def windows(e: Episode, at: list[int], K: int, frame: str, moves: Moves | None = None) -> Targets:
+    """Targets of windows; past the end the last action is drawn, which passes the turn if no `moves` are given."""
     e.check()
-    filler = np.full((len(at), K), 77)
-    return unroll(rows_of(e, 1, 1.0), np.array(at), frame, filler)
+    luck = np.full((len(at), K + 1), 0.99)
+    return unroll(rows_of(e, 1, 1.0), np.array(at), frame, moves or one_phase(), luck)
 
 
 def test_a_window_past_the_end_in_the_movers_frame_has_zero_values_and_the_same_outcome() -> None:
     w = windows(make_episode(TURNS, REWARDS, VALUES, RANKS), [2], 3, "mover")
-    assert w.actions.tolist() == [[2, 3, 77]]
-    assert w.shifts.tolist() == [[1, 0, 0]]
-    assert w.to_play.tolist() == [[0, 1, 1, 1]]
+    assert w.actions.tolist() == [[2, 3, 4]]
+    assert w.shifts.tolist() == [[1, 1, 1]], "a search does not know that the game has ended"
+    assert w.to_play.tolist() == [[0, 1, 2, 0]]
     assert w.value.tolist() == [[[33, 11, 22], [4, 5, 6], [0, 0, 0], [0, 0, 0]]]
-    assert w.reward.tolist() == [[[3, 1, 2], [4, 5, 6], [0, 0, 0]]]
+    assert w.reward.tolist() == [[[1, 2, 3], [5, 6, 4], [0, 0, 0]]]  # from the next mover on
     assert w.policy.tolist() == [[[0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0] * 5, [0] * 5]]
-    assert w.winner.tolist() == [[[0, 0, 1], [0, 1, 0], [0, 1, 0], [0, 1, 0]]]
+    assert w.winner.tolist() == [[[0, 0, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1]]]
     best, other = [1, 0, 0], [0, 0.5, 0.5]
-    assert w.rank.tolist() == [[[other, other, best], *([[other, best, other]] * 3)]]
+    ranks = [[other, other, best], [other, best, other], [best, other, other], [other, other, best]]
+    assert w.rank.tolist() == [ranks]
+    # Seat p gets 1 + p points with each of the two last decisions, and 100 at the end.
+    assert w.points.tolist() == [[[106, 102, 104], [101, 102, 103], [0, 0, 0], [0, 0, 0]]]
     assert w.value_mask.tolist() == [[1, 1, 1, 1]]
     assert w.reward_mask.tolist() == [[1, 1, 1]]
     assert w.policy_mask.tolist() == [[1, 1, 0, 0]]
@@ -82,9 +88,9 @@ def test_a_window_past_the_end_in_the_movers_frame_has_zero_values_and_the_same_
 
 def test_a_window_past_the_end_in_the_roots_frame_counts_all_seats_from_its_first_mover() -> None:
     w = windows(make_episode(TURNS, REWARDS, VALUES, RANKS), [2], 3, "root")
-    assert w.actions.tolist() == [[2, 3, 77]]
-    assert w.shifts.tolist() == [[1, 0, 0]]
-    assert w.to_play.tolist() == [[0, 1, 1, 1]]
+    assert w.actions.tolist() == [[2, 3, 4]]
+    assert w.shifts.tolist() == [[1, 1, 1]]
+    assert w.to_play.tolist() == [[0, 1, 2, 0]]
     assert w.value.tolist() == [[[33, 11, 22], [6, 4, 5], [0, 0, 0], [0, 0, 0]]]
     assert w.reward.tolist() == [[[3, 1, 2], [6, 4, 5], [0, 0, 0]]]
     assert w.winner.tolist() == [[[0, 0, 1]] * 4]
@@ -115,6 +121,7 @@ def test_targets_past_a_truncation_are_masked() -> None:
     assert w.reward_mask.tolist() == [[1, 1, 0], [1, 1, 1]]
     assert w.policy_mask.tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]
     assert w.outcome_mask.tolist() == [[0] * 4, [0] * 4]
+    assert not w.points.any()
     assert not w.winner.any()
     assert not w.rank.any()
 
@@ -122,12 +129,13 @@ def test_targets_past_a_truncation_are_masked() -> None:
 def test_windows_of_two_players_in_both_frames() -> None:
     e = make_episode([0, 0, 1, 1, 0], TWO_REWARDS, TWO_VALUES, [1, 2])
     w = windows(e, [1, 4], 4, "mover")
-    assert w.actions.tolist() == [[1, 2, 3, 4], [4, 77, 77, 77]]
-    assert w.shifts.tolist() == [[1, 0, 1, 0], [0, 0, 0, 0]]
-    assert w.to_play.tolist() == [[0, 1, 1, 0, 0], [0, 0, 0, 0, 0]]
+    assert w.actions.tolist() == [[1, 2, 3, 4], [4, 4, 4, 4]]
+    assert w.shifts.tolist() == [[1, 0, 1, 1], [1, 1, 1, 1]]
+    assert w.to_play.tolist() == [[0, 1, 1, 0, 1], [0, 1, 0, 1, 0]]
     assert w.value.tolist() == [[[30, -1], [-4, 40], [-9, 54], [8, -8], [0, 0]], [[8, -8], *([[0, 0]] * 4)]]
-    assert w.reward.tolist() == [[[0, 2], [0, 0], [-4, 4], [8, -8]], [[8, -8], *([[0, 0]] * 3)]]
-    assert w.winner.tolist() == [[[1, 0], [0, 1], [0, 1], [1, 0], [1, 0]], [[1, 0]] * 5]
+    assert w.reward.tolist() == [[[2, 0], [0, 0], [4, -4], [-8, 8]], [[-8, 8], *([[0, 0]] * 3)]]
+    first, second = [1, 0], [0, 1]
+    assert w.winner.tolist() == [[first, second, second, first, second], [first, second, first, second, first]]
     w = windows(e, [1, 4], 4, "root")
     assert w.value.tolist() == [[[30, -1], [40, -4], [54, -9], [8, -8], [0, 0]], [[8, -8], *([[0, 0]] * 4)]]
     assert w.reward.tolist() == [[[0, 2], [0, 0], [4, -4], [8, -8]], [[8, -8], *([[0, 0]] * 3)]]
@@ -146,17 +154,18 @@ def test_windows_agree_with_their_definition(frame: str, players: int) -> None:
     for length in (1, 3, 20):
         for K in (0, 1, 5):
             e = random_episode(rng, length, players)
-            filler = rng.integers(100, 200, size=(length, K))
-            found = unroll(rows_of(e, 2, 0.9), np.arange(length), frame, filler)
+            moves, luck = random_moves(rng), rng.random((length, K + 1))
+            found = unroll(rows_of(e, 2, 0.9), np.arange(length), frame, moves, luck)
             value_of = slow_returns(e, 2, 0.9)
             for t in range(length):
-                assert_window(found, t, slow_window(e, t, K, frame, value_of), filler[t])
+                assert_window(found, t, slow_window(e, t, K, frame, value_of, moves, found.actions[t]))
 
 
 def test_targets_are_contiguous_arrays_of_the_declared_types() -> None:
     w = windows(make_episode(TURNS, REWARDS, VALUES, RANKS), [0, 1], 2, "root")
     for name, array in vars(w).items():
-        assert array.dtype == (np.int64 if name in ("actions", "shifts", "to_play") else np.float32), name
+        whole = name in ("actions", "outcomes", "shifts", "to_play", "after")
+        assert array.dtype == (np.int64 if whole else np.float32), name
         assert array.flags.writeable, name
         assert array.flags.c_contiguous, name
 

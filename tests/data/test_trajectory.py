@@ -15,9 +15,9 @@ from muzero.data.targets import unroll
 from muzero.data.trajectory import (
     DECISION,
     EPISODE,
-    RANDOM,
     REPEATED,
     RING,
+    RULES,
     UNUSED,
     ZERO,
     Episode,
@@ -28,7 +28,7 @@ from muzero.data.trajectory import (
     schema,
     unpack_legal,
 )
-from tests.data.episodes import NAN, RANKS, REWARDS, TURNS, VALUES, floats, make_episode, random_episode
+from tests.data.episodes import NAN, RANKS, REWARDS, TURNS, VALUES, floats, make_episode, one_phase, random_episode
 
 P, W, A = 3, 4, 6
 
@@ -64,7 +64,7 @@ def test_a_new_field_is_one_line_and_reaches_buffer_episode_ring_and_checkpoint(
     restored = TrajectoryBuffer(1, P, W, A, longest=50)
     restored.load(buffer.state())
     for one in (buffer, restored):
-        episode = one.take(0, source.ranks, source.truncated)
+        episode = one.take(0, source.ranks, source.truncated, source.final_scores)
         assert isinstance(episode, TimedEpisode)
         assert (episode.seconds == seconds).all()
     replay = ReplayBuffer(
@@ -77,6 +77,7 @@ def test_a_new_field_is_one_line_and_reaches_buffer_episode_ring_and_checkpoint(
         steps=1,
         discount=1.0,
         frame="mover",
+        moves=one_phase(A),
     )
     replay.add(episode)
     assert (replay.state()["seconds"] == seconds).all()
@@ -97,28 +98,33 @@ def test_every_field_is_declared_once_with_the_type_of_its_annotation() -> None:
         assert np.dtype(kind) == f.dtype, f.name
         assert set(f.dims) <= {"P", "W", "A"}
         assert f.meaning
-        assert f.past_end in (REPEATED, ZERO, RANDOM, UNUSED)
+        assert f.past_end in (REPEATED, ZERO, RULES, UNUSED)
     names = [f.name for f in schema(DECISION, EPISODE, RING)]
     assert len(set(names)) == len(names)
 
 
 def test_windows_past_the_end_contain_what_the_schema_says() -> None:
-    """For each field that targets are made from: past the end its last value, zero, or the random filler."""
-    e = replace(make_episode(TURNS, REWARDS, VALUES, RANKS), action=np.array([0, 1, 2, 3], np.int16))
-    filler = np.array([[7, 8, 9]])
-    found = unroll(ring_rows(e, e.rewards + 1), np.array([3]), "root", filler)
+    """For each field that targets are made from: past the end its last value, zero, or what the phase table says."""
+    e = make_episode(TURNS, REWARDS, VALUES, RANKS, outcome=[1, 2, 1, 2])
+    luck = np.array([[0.0, 0.5, 0.9, 0.1]])
+    found = unroll(ring_rows(e, e.rewards + 1), np.array([3]), "root", one_phase(), luck)
     past = {f.name: f.past_end for f in schema(DECISION, EPISODE, RING)}
     zero = {"rewards": found.reward, "policy": found.policy, "returns": found.value, "has_policy": found.policy_mask}
+    zero["outcome"] = found.outcomes
     for name, array in zero.items():
         assert past[name] == ZERO
         assert array[0, 0].any(), name
         assert not array[0, 1:].any(), name
-    repeated = {"to_play": found.to_play, "ranks": found.rank, "truncated": found.outcome_mask}
+    repeated = {"ranks": found.rank, "truncated": found.outcome_mask}
     for name, array in repeated.items():
         assert past[name] == REPEATED
         assert (array[0, 1:] == array[0, 0]).all(), name
-    assert past["action"] == RANDOM
-    assert found.actions.tolist() == [[3, 8, 9]]
+    assert past["action"] == past["to_play"] == past["phase"] == RULES
+    assert found.actions.tolist() == [[3, 2, 4]], "each of the five possible actions with the same probability"
+    assert found.to_play.tolist() == [[0, 1, 2, 0]]
+    assert past["scores"] == past["final_scores"] == UNUSED
+    assert found.points[0, 0].any()
+    assert not found.points[0, 1:].any()
     assert past["obs"] == REPEATED, "see the test of batches"
 
 
@@ -158,7 +164,7 @@ def play(buffer: TrajectoryBuffer, games: list[list[Episode]]) -> dict[int, list
         for table, e in enumerate(now):
             game, t = places[table]
             if t + 1 == len(e):
-                found[table].append(buffer.take(table, e.ranks, e.truncated))
+                found[table].append(buffer.take(table, e.ranks, e.truncated, e.final_scores))
             places[table] = (game + 1, 0) if t + 1 == len(e) else (game, t + 1)
     return found
 
@@ -168,6 +174,7 @@ def assert_same_games(found: list[Episode], expected: list[Episode]) -> None:
         for f in schema(DECISION):
             assert getattr(one, f.name).tobytes() == getattr(other, f.name).tobytes(), f.name
         assert (one.ranks.tolist(), one.truncated) == (other.ranks.tolist(), other.truncated)
+        assert one.final_scores.tolist() == other.final_scores.tolist()
         one.check()
 
 
@@ -207,7 +214,7 @@ def test_a_restored_buffer_continues_games_in_progress() -> None:
     for t in range(10):
         buffer.write(**{name: np.concatenate([step_of(e, t)[name] for e in first]) for name in STEP_FIELDS})
         buffer.advance()
-    buffer.take(0, first[0].ranks, first[0].truncated)
+    buffer.take(0, first[0].ranks, first[0].truncated, first[0].final_scores)
     state = buffer.state()
     other.load({name: array.copy() for name, array in state.items()})
     assert other.begun.tolist() == [10, 0]
@@ -217,7 +224,7 @@ def test_a_restored_buffer_continues_games_in_progress() -> None:
             one.write(**{name: np.concatenate([part[name] for part in step]) for name in STEP_FIELDS})
             one.advance()
     for one in (buffer, other):
-        assert_same_games([one.take(1, first[1].ranks, first[1].truncated)], [first[1]])
+        assert_same_games([one.take(1, first[1].ranks, first[1].truncated, first[1].final_scores)], [first[1]])
 
 
 def test_a_state_of_another_shape_is_refused_and_changes_nothing() -> None:
@@ -252,9 +259,10 @@ def test_an_episode_knows_its_length_and_players() -> None:
 
 
 def test_bytes_of_a_row_are_those_of_all_fields() -> None:
-    # Per decision: obs 3 x 2, legal 8, action 2, to_play 1, phase 1, has_policy 1, policy 5 x 4 and twice 3 x 4.
-    # Per episode: ranks 3, truncated 1, last_values 3 x 4. In the ring: returns 3 x 4, begin 8, end 8.
-    assert row_bytes(3, 3, 5) == (6 + 8 + 2 + 1 + 1 + 1 + 20 + 24) + (3 + 1 + 12) + (12 + 8 + 8)
+    # Per decision: obs 3 x 2, legal 8, action 2, to_play, phase, has_policy and outcome 1, policy 5 x 4; rewards,
+    # values and scores 3 x 4 each. Per episode: ranks 3, truncated 1, last_values and final_scores 3 x 4 each. In the
+    # ring: returns 3 x 4, begin 8, end 8.
+    assert row_bytes(3, 3, 5) == (6 + 8 + 2 + 4 + 20 + 36) + (3 + 1 + 24) + (12 + 8 + 8)
 
 
 def test_good_episodes_pass_the_check() -> None:

@@ -35,13 +35,12 @@ class LinearNetwork(BaseNetwork):
     def represent(self, obs: Tensor) -> Tensor:
         return torch.tanh(self.encoder(obs.float() / 8))
 
-    def step(self, latent: Tensor, action: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-        latent = torch.tanh(latent + self.action(action))
-        return latent, self.reward(latent).unflatten(1, (self.num_players, -1))
+    def step(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor) -> Tensor:
+        return torch.tanh(latent + self.action(action))
 
     def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
-        value = self.value(latent).unflatten(1, (self.num_players, -1))
-        return Prediction(self.policy(latent), value, None, None)
+        value, reward = (head(latent).unflatten(1, (self.num_players, -1)) for head in (self.value, self.reward))
+        return Prediction(self.policy(latent), value, None, None, reward)
 
 
 @pytest.mark.parametrize(("game", "backup"), [("skyjo", "maxn"), ("lama", "ego")])
@@ -69,17 +68,22 @@ def test_custom_network_plays_a_game_with_search_and_legal_actions(
 
 @kinds
 @variants
-def test_default_search_outputs_are_those_of_the_networks_own(latent: str, encoder: str, variant: str) -> None:
+@pytest.mark.parametrize("chance", ["none", "game"])
+def test_default_search_outputs_are_those_of_the_networks_own(
+    latent: str, encoder: str, variant: str, chance: str
+) -> None:
     """`Network` overrides the defaults to save work, not to change results."""
-    network = random_network(latent, encoder, variant)
+    network = random_network(latent, encoder, variant, chance=chance)
     obs, to_play = torch.from_numpy(played_tables().obs), seats(16, 3)
     with torch.no_grad():
         hidden = network.represent(obs)
-        for backup in ("maxn", "ego"):
-            own = network.policy_and_values(hidden, to_play, backup)
-            default = BaseNetwork.policy_and_values(network, hidden, to_play, backup)
-            for one, other in zip(own, default, strict=True):
-                torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+        for backup, values in (("maxn", 3), ("ego", 1)):
+            for root in (True, False):
+                own = network.evaluate(hidden, to_play, backup, root)
+                default = BaseNetwork.evaluate(network, hidden, to_play, backup, root)
+                torch.testing.assert_close(own, default, rtol=1e-4, atol=1e-5)
+                outcomes = 16 if chance == "game" else 0
+                assert own.shape == (16, 16 + values if root else 16 + outcomes + 2 * values)
         for one, other in zip(
             network.values_of_observation(obs), BaseNetwork.values_of_observation(network, obs), strict=True
         ):

@@ -26,10 +26,10 @@ def test_predictions_have_the_documented_shapes(latent: str, encoder: str, varia
     hidden = network.represent(obs)
     assert hidden.shape == (B, network.latent_dim)
     action, to_play = torch.arange(B) % A, seats(B, players)
-    following, reward = network.step(hidden, action, to_play % 2)
+    following = network.step(hidden, action, to_play % 2, torch.zeros_like(action))
     assert following.shape == hidden.shape
-    assert reward.shape == (B, players, network.config.value_bins)
     said = network.predict(following, to_play)
+    assert said.reward.shape == (B, players, network.config.value_bins)
     assert said.policy.shape == (B, A)
     assert said.value.shape == (B, players, network.config.value_bins)
     egos = players if network.config.ego else 1
@@ -41,6 +41,22 @@ def test_predictions_have_the_documented_shapes(latent: str, encoder: str, varia
     else:
         assert said.winner is None
         assert said.rank is None
+
+
+@kinds
+@variants
+def test_points_and_outcomes_are_predicted_where_they_are_asked_for(latent: str, encoder: str, variant: str) -> None:
+    plain = random_network(latent, encoder, variant)
+    hidden, to_play = plain.represent(torch.from_numpy(played_tables().obs)), seats(16, 3)
+    said = plain.predict(hidden, to_play)
+    assert (said.points, said.outcome, plain.points) == (None, None, None)
+    network = random_network(latent, encoder, variant, points=40.0, chance="game")
+    said = network.predict(network.represent(torch.from_numpy(played_tables().obs)), to_play)
+    assert said.points is not None
+    assert said.points.shape == (16, 3, network.config.value_bins)
+    assert (network.points_support.bins[[0, -1]] == torch.tensor([-40.0, 40.0])).all()
+    assert said.outcome is not None
+    assert said.outcome.shape == (16, network.spec.num_outcomes)
 
 
 @kinds
@@ -59,7 +75,7 @@ def test_every_game_has_networks_with_finite_outputs(
     hidden, outputs = network.initial(torch.from_numpy(made.obs), "maxn")
     assert outputs.shape == (9, spec.num_actions + players)
     action, to_play = torch.arange(9) % spec.num_actions, seats(9, players)
-    following, outputs = network.recurrent(hidden, action, to_play % 2, to_play, "maxn")
+    following, outputs = network.recurrent(hidden, action, to_play % 2, to_play, torch.zeros_like(action), "maxn")
     assert outputs.shape == (9, spec.num_actions + 2 * players)
     assert torch.isfinite(outputs).all()
     rows = [row.tobytes() for row in made.obs]  # small games repeat some
@@ -77,20 +93,18 @@ def test_search_outputs_are_the_expectations_of_the_predictions(latent: str, enc
     hidden = network.represent(obs)
     action, to_play = torch.arange(16), seats(16, P)
     shift = torch.arange(16) % 2
-    following, reward = network.step(hidden, action, shift)
+    nothing = torch.zeros_like(action)
+    following = network.step(hidden, action, shift, nothing)
     said = network.predict(following, to_play)
-    rewards, values = network.support.expectation(reward), network.support.expectation(said.value)
-    latent_out, outputs = network.recurrent(hidden, action, shift, to_play, "maxn")
+    rewards, values = network.support.expectation(said.reward), network.support.expectation(said.value)
+    latent_out, outputs = network.recurrent(hidden, action, shift, to_play, nothing, "maxn")
     torch.testing.assert_close(latent_out, following)
-    # step() lists rewards in the frame of the latents given, the search wants them in that of the new ones.
-    turned = rewards if network.frame == "root" else rewards.gather(1, (torch.arange(P) + shift[:, None]) % P)
-    torch.testing.assert_close(outputs, torch.cat([said.policy, values, turned], 1), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(outputs, torch.cat([said.policy, values, rewards], 1), rtol=1e-4, atol=1e-5)
     # With one value it is the root player's, who sits P - to_play after the mover.
-    _, single = network.recurrent(hidden, action, shift, to_play, "ego")
+    _, single = network.recurrent(hidden, action, shift, to_play, nothing, "ego")
     root_now = torch.zeros(16, dtype=torch.int64) if network.frame == "root" else -to_play % P
-    root_then = root_now if network.frame == "root" else -(to_play - shift) % P
     index = torch.arange(16)
-    expected = torch.cat([said.policy, values[index, root_now, None], rewards[index, root_then, None]], 1)
+    expected = torch.cat([said.policy, values[index, root_now, None], rewards[index, root_now, None]], 1)
     torch.testing.assert_close(single, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -117,7 +131,10 @@ def test_rows_do_not_influence_each_other(latent: str, encoder: str, variant: st
     other[3] = obs[4]
     action, to_play = torch.arange(16), seats(16, 3)
     keep = torch.arange(16) != 3
-    one, two = (network.recurrent(network.represent(o), action, to_play % 2, to_play, "maxn")[1] for o in (obs, other))
+    one, two = (
+        network.recurrent(network.represent(o), action, to_play % 2, to_play, action * 0, "maxn")[1]
+        for o in (obs, other)
+    )
     assert torch.equal(one[keep], two[keep])
     assert not torch.equal(one[3], two[3])
 
@@ -131,7 +148,7 @@ def test_predictions_are_made_for_every_ego_and_differ(latent: str, encoder: str
     to_play = seats(16, 3)
     hidden = network.represent(torch.from_numpy(played_tables().obs))
     value = network.predict(hidden, to_play).value
-    network.recurrent(hidden, to_play * 0, to_play * 0, to_play, "maxn")
+    network.recurrent(hidden, to_play * 0, to_play * 0, to_play, to_play * 0, "maxn")
     for ego, current in asked:
         assert ((ego != current[:, None]).sum(1) == 2).all()
         assert (ego.sort(1).values == torch.arange(3)).all()
@@ -198,7 +215,7 @@ def test_bad_ablations_and_configs_are_refused_by_name() -> None:
 @pytest.mark.parametrize("kind", [("slots", "columns"), ("slots", "transformer"), ("flat", "transformer")])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_weights_for_fewer_players_fit_the_smaller_network(game: str, kind: tuple[str, str], variant: str) -> None:
-    config = replace(load_model_config("tiny", variant), latent=kind[0], encoder=kind[1])
+    config = replace(load_model_config("tiny", variant), latent=kind[0], encoder=kind[1], chance="game", points=50.0)
     most = most_players(game, 5)
     large = Network(GameSpec.of(game, most), config)
     for players in {2, min(3, most), most}:
@@ -216,16 +233,18 @@ def test_weights_for_fewer_players_are_those_of_the_first_seats() -> None:
     )
     N, V, c = large.config.value_bins, large.config.player_dim, large.config
     marked = {name: p.detach().clone() for name, p in large.named_parameters()}
-    marked["value.bias"] = torch.arange(4).repeat_interleave(N).float()  # the seat
+    for head in ("value", "reward"):
+        marked[f"{head}.bias"] = torch.arange(4).repeat_interleave(N).float()  # the seat
     marked["rank.bias"] = torch.arange(4)[:, None].mul(10).add(torch.arange(4)).flatten().float()  # seat, rank
     names = [("player", seat) for seat in range(4) for _ in range(V)]
     names += [("rest", i) for i in range(len(large.spec.shared_cards) * c.slot_dim + c.global_dim)]
     marked["dynamics.rest_in.weight"][0] = torch.arange(len(names)).float()
     makes = [("rest", 0)] * c.global_dim + [("slots", 0)] * c.slot_hidden
-    makes += [(kind, seat) for kind, size in (("player", V), ("reward", N)) for seat in range(4) for _ in range(size)]
+    makes += [("player", seat) for seat in range(4) for _ in range(V)]
     marked["dynamics.consequences.bias"] = torch.arange(len(makes)).float()
     got = large.weights_for(2, marked)
-    assert got["value.bias"].view(2, N).T.tolist() == [[0.0, 1.0]] * N
+    for head in ("value", "reward"):
+        assert got[f"{head}.bias"].view(2, N).T.tolist() == [[0.0, 1.0]] * N
     assert got["rank.bias"].tolist() == [0.0, 1.0, 10.0, 11.0]
     inputs = [names[int(mark)] for mark in got["dynamics.rest_in.weight"][0]]
     assert inputs == [name for name in names if name[0] == "rest" or name[1] < 2]

@@ -24,11 +24,13 @@ def test_variants_differ_in_their_flags_and_nothing_else() -> None:
     assert set(shapes["ego_only"]) == base | ego
     assert set(shapes["heads_only"]) == base | heads
     assert set(shapes["belief"]) == base | ego | heads
-    value = {"value.weight", "value.bias"}  # one seat's value with ego conditioning, all seats' without
+    # One seat's value and reward with ego conditioning, all seats' without.
+    value = {f"{head}.{part}" for head in ("value", "reward") for part in ("weight", "bias")}
     for variant in VARIANTS:
         assert all(shapes[variant][name] == shapes["baseline"][name] for name in base - value)
-    assert shapes["heads_only"]["value.bias"] == shapes["baseline"]["value.bias"]
-    assert shapes["belief"]["value.bias"] == shapes["ego_only"]["value.bias"]
+    for name in value:
+        assert shapes["heads_only"][name] == shapes["baseline"][name]
+        assert shapes["belief"][name] == shapes["ego_only"][name]
 
 
 def test_unknown_models_and_variants_are_refused_by_name() -> None:

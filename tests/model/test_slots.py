@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -22,13 +24,13 @@ def test_an_action_changes_only_the_slots_it_touches() -> None:
     hidden = network.represent(torch.from_numpy(played_tables().obs))
     before = slots_of(network, hidden)
     action, zero = torch.arange(16), torch.zeros(16, dtype=torch.int64)
-    after = slots_of(network, network.step(hidden, action, zero)[0])
+    after = slots_of(network, network.step(hidden, action, zero, zero))
     for a in range(16):
         touched = {a - 4, (a - 4 + 4) % 12, (a - 4 + 8) % 12} if a >= 4 else set()
         changed = set(torch.nonzero((before[a] != after[a]).any(-1)).flatten().tolist())
         assert changed == touched
     for shift in range(P):  # the frame turns: the board of the next mover comes first
-        turned = slots_of(network, network.step(hidden, zero, zero + shift)[0]).view(16, P, 12, D)
+        turned = slots_of(network, network.step(hidden, zero, zero + shift, zero)).view(16, P, 12, D)
         assert torch.equal(turned, before.view(16, P, 12, D).roll(-shift, 1))
 
 
@@ -56,6 +58,84 @@ def test_dynamics_can_move_cards_between_the_slots_that_an_action_touches() -> N
     assert torch.allclose(new[others], old[others])
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("variant", ["baseline", "belief"])
+def test_rewards_see_all_boards(variant: str) -> None:
+    """What a round pays depends on every card on the table, also on those that the last action does not touch."""
+    network, P = random_network("slots", "columns", variant), 3
+    spec, D = network.spec, network.config.slot_dim
+    hidden, zero = network.represent(torch.from_numpy(played_tables().obs)), torch.zeros(16, dtype=torch.int64)
+    action, shift = zero + 4, zero + 1  # the first place of the mover, in the first block
+
+    def rewards(latent: torch.Tensor) -> torch.Tensor:
+        return network.predict(network.step(latent, action, shift, zero), shift).reward
+
+    before, block = rewards(hidden), spec.blocks.shape[1]
+    touched = set(touched_places(spec)[0][4].tolist())
+    assert len(touched) == block
+    others = [place for place in range(spec.num_slots) if place not in touched]
+    assert {place // (spec.num_slots // P) for place in others} == {0, 1, 2}
+    for place in others:
+        other = hidden.clone()
+        other[:, place * D : (place + 1) * D] += 1.0
+        assert (rewards(other) - before).abs().amax((1, 2)).min() > 1e-4, place
+
+
+# ---- chance ------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("latent", ["slots", "flat"])
+def test_outcome_changes_the_next_latent_and_an_afterstate_does_not_know_it(latent: str) -> None:
+    network = random_network(latent, "columns" if latent == "slots" else "transformer", "belief", chance="game")
+    hidden = network.represent(torch.from_numpy(played_tables().obs))
+    outcome, action, shift = torch.arange(16), torch.full((16,), 5), torch.ones(16, dtype=torch.int64)
+    told = network.step(hidden[:1].expand(16, -1), action, shift, outcome)
+    assert (torch.cdist(told, told) + 10 * torch.eye(16)).min() > 1e-2, "every outcome leads elsewhere"
+    after, said = network.step(hidden, action, shift, outcome * 0), network.step(hidden, action, shift, outcome * 0 + 3)
+    assert network.dynamics.outcome is not None
+    network.dynamics.outcome.weight[1:] += torch.randn_like(network.dynamics.outcome.weight[1:])
+    assert torch.equal(network.step(hidden, action, shift, outcome * 0), after)
+    assert not torch.isclose(network.step(hidden, action, shift, outcome * 0 + 3), said).all(1).any()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("latent", ["slots", "flat"])
+def test_without_chance_outcomes_are_ignored(latent: str) -> None:
+    network = random_network(latent, "columns" if latent == "slots" else "transformer", "belief", chance="none")
+    hidden = network.represent(torch.from_numpy(played_tables().obs))
+    action, shift = torch.full((16,), 5), torch.ones(16, dtype=torch.int64)
+    one, other = (network.step(hidden, action, shift, outcome) for outcome in (torch.arange(16), shift * 0))
+    assert torch.equal(one, other)
+    assert (network.num_outcomes, network.outcome, network.dynamics.outcome) == (1, None, None)
+    assert network.predict(one, shift).outcome is None
+    assert not any("outcome" in name for name, _ in network.named_parameters())
+
+
+def test_a_game_without_chance_events_has_no_outcome_head() -> None:
+    config = replace(load_model_config("tiny"), chance="game")
+    assert Network(GameSpec.of("kuhn", 2), config).outcome is None
+    told = {game: Network(GameSpec.of(game, 2), config).num_outcomes for game in ("skyjo", "lama", "skipbo")}
+    assert told == {"skyjo": 16, "lama": 8, "skipbo": 14}
+
+
+@torch.no_grad()
+def test_card_shown_by_chance_can_move_to_the_touched_slot() -> None:
+    """The card of the outcome is one more entry of the dynamics; it can go to another one, and nothing of it stays."""
+    network = random_network("slots", "columns", "baseline", chance="game")
+    dynamics = network.dynamics
+    assert isinstance(dynamics, SlotDynamics)
+    dynamics.stays.data[:], dynamics.moves.data[:] = 1, 0
+    action = torch.arange(network.spec.num_actions)
+    old = torch.randn(len(action), dynamics.roles.shape[1], network.config.slot_dim)
+    assert torch.equal(dynamics._moved(old, action), old[:, :-1])
+    place = 5
+    kind, roles = int(dynamics.kinds[place]), dynamics.roles[place].tolist()
+    dynamics.stays.data[kind, roles[0]] = 0
+    dynamics.moves.data[kind, roles[0], roles[-1]] = 1
+    assert torch.allclose(dynamics._moved(old, action)[place, 0], old[place, -1])
+
+
 def test_player_vectors_turn_with_the_frame() -> None:
     """A player has the same vector from every seat's view, and the dynamics turn the vectors as the turn passes."""
     network = random_network("slots", "columns", "belief").double()
@@ -79,7 +159,7 @@ def test_player_vectors_turn_with_the_frame() -> None:
     network.representation.player[-1].weight.data[:] = 1
     network.representation.player[-1].bias.data[:] = 0
     latent, action = network.represent(obs), torch.zeros(len(obs), dtype=torch.int64)
-    after = network.step(latent, action, action + 1)[0][:, start : start + 3 * V].view(-1, 3, V)
+    after = network.step(latent, action, action + 1, action)[:, start : start + 3 * V].view(-1, 3, V)
     assert torch.allclose(after, latent[:, start : start + 3 * V].view(-1, 3, V).roll(-1, 1), atol=1e-3)
 
 
@@ -89,10 +169,11 @@ def test_dynamics_get_the_sum_of_the_blocks_that_an_action_touches(game: str) ->
     network = Network(spec, load_model_config("tiny", "belief")).eval()
     tables = env.make(game, spec.num_actions, 2, seed=1)
     told: list[torch.Tensor] = []
-    network.dynamics.register_forward_pre_hook(lambda module, given: told.append(given[3]))
+    network.dynamics.register_forward_pre_hook(lambda module, given: told.append(given[4]))
     with torch.no_grad():
         hidden = network.represent(torch.from_numpy(tables.obs))
-        network.step(hidden, torch.arange(spec.num_actions), torch.zeros(spec.num_actions, dtype=torch.int64))
+        zero = torch.zeros(spec.num_actions, dtype=torch.int64)
+        network.step(hidden, torch.arange(spec.num_actions), zero, zero)
         blocks = network.trunk.split(hidden)[0].blocks.flatten(1, 2)  # (A, P blocks, M)
     places = np.argsort(block_order(spec))
     for action, slots in enumerate(spec.action_slots):

@@ -18,6 +18,7 @@ from muzero.model.spec import GameSpec
 from muzero.search.planner import Analysis, Plan, Planner
 
 B = 24
+SOURCES = ("learned", "exact", "uniform")
 SETTINGS = [(a, b) for a in ("gumbel", "puct") for b in ("maxn", "ego")]
 settings = pytest.mark.parametrize(("algorithm", "backup"), SETTINGS)
 
@@ -164,7 +165,7 @@ def test_analysis_is_complete_and_consistent_with_the_plan(algorithm: str, backu
     found, planned = analyse(planner, t), plan(planner, t)
     assert found.prior.sum(1) == pytest.approx(np.ones(B), abs=1e-5)
     assert ((found.prior > 0) == t.legal).all()
-    assert (found.visits.sum(1) == 12).all(), "forced moves are searched too"
+    assert found.visits.sum(1) == pytest.approx(np.full(B, 12), abs=1e-4), "forced moves are searched too"
     assert (found.visits[~t.legal] == 0).all()
     assert (np.isnan(found.q) == (found.visits == 0)).all()
     assert (found.actions == planned.actions).all()
@@ -201,7 +202,7 @@ def test_position_without_a_legal_action_is_refused() -> None:
 @pytest.mark.parametrize("algorithm", ["gumbel", "puct"])
 def test_no_simulations_give_the_prior(algorithm: str) -> None:
     t, network = tables(), make()
-    planner = Planner(network, SearchConfig(algorithm=algorithm, simulations=0), B, greedy=True)
+    planner = Planner(network, SearchConfig(algorithm=algorithm, simulations=0, merge=False), B, greedy=True)
     found = plan(planner, t)
     with torch.inference_mode():
         _, outputs = network.initial(torch.from_numpy(t.obs), "maxn")
@@ -234,11 +235,102 @@ def test_greedy_planner_is_independent_of_keys() -> None:
         assert (other[0] != other[1]).any()
 
 
+# ---- equivalent actions ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["gumbel", "puct"])
+def test_equivalent_actions_get_equal_shares_of_the_policy(algorithm: str) -> None:
+    """Slots of the same class may trade places, so it cannot matter which of them a card is put on."""
+    t, network = tables(), make("baseline")
+    classes = t.slot_classes()[:, :12]
+    config = SearchConfig(algorithm=algorithm, simulations=30)
+    merged = plan(Planner(network, config, B), t)
+    apart = plan(Planner(network, replace(config, merge=False), B), t)
+    pairs, uneven = 0, 0.0
+    for row in range(B):
+        for one in range(12):
+            for other in range(one):
+                alike = classes[row, one] == classes[row, other] and t.legal[row, [4 + one, 4 + other]].all()
+                if alike and t.legal[row].sum() > 2:
+                    assert merged.policy[row, 4 + one] == merged.policy[row, 4 + other]
+                    uneven = max(uneven, abs(float(apart.policy[row, 4 + one] - apart.policy[row, 4 + other])))
+                    pairs += 1
+    assert pairs > 20
+    assert uneven > 0.05, "a search that keeps them apart tells them apart"
+    for found in (merged, apart):
+        assert found.policy.sum(1) == pytest.approx(np.ones(B), abs=1e-5)
+
+
+# ---- chance ------------------------------------------------------------------------------------------------------
+
+
+def told(config: SearchConfig, logits: dict[int, float], steps: int = 30) -> list[int]:
+    """Outcomes that a search tells a network whose outcome head always says the same: logits of codes, others 0."""
+    torch.manual_seed(0)
+    model = replace(load_model_config("tiny", "belief"), chance="game")
+    network = Network(GameSpec.of("skyjo", 2), model).eval()
+    assert isinstance(network.outcome, torch.nn.Linear)
+    with torch.no_grad():
+        network.outcome.weight.zero_()
+        network.outcome.bias.zero_()
+        for code, logit in logits.items():
+            network.outcome.bias[code] = logit
+    asked: list[int] = []
+    network.dynamics.register_forward_pre_hook(lambda _, given: asked.extend(given[3].tolist()))
+    plan(Planner(network, replace(config, backend="eager"), B), tables(2, steps))
+    return asked
+
+
+def test_search_has_chance_nodes_if_the_network_tells_outcomes_apart() -> None:
+    found = told(SearchConfig(simulations=40), {})
+    assert set(range(1, 16)) <= set(found), "the outcome head says that all are equally likely"
+    assert 0 in found, "afterstates come first"
+
+
+def test_no_event_is_the_probability_above_which_there_is_no_chance_node() -> None:
+    """Code 0 has probability 0.9 everywhere."""
+    sure = {0: float(np.log(9 * 15))}
+    config = SearchConfig(simulations=40)
+    assert max(told(config, sure)) > 0, "by default there is always a chance node"
+    assert max(told(replace(config, no_event=0.95), sure)) > 0
+    assert set(told(replace(config, no_event=0.85), sure)) == {0}
+
+
+def test_chance_source_says_where_probabilities_come_from() -> None:
+    """The network thinks that a five is certain; the cards that nobody has seen say something else."""
+    certain = {8: 30.0}
+    found = {source: set(told(SearchConfig(simulations=40, chance_source=source), certain)) - {0} for source in SOURCES}
+    assert found["learned"] == {8}
+    assert len(found["exact"]) > 8
+    assert found["uniform"] == set(range(1, 16))
+
+
+def test_exact_probabilities_are_those_of_the_unseen_cards() -> None:
+    """Outcomes that no unseen card has are never told, others are."""
+    model = replace(load_model_config("tiny", "belief"), chance="game")
+    network = Network(GameSpec.of("skyjo", 2), model).eval()
+    columns = network.spec.counts
+    assert columns is not None
+    asked: list[int] = []
+    network.dynamics.register_forward_pre_hook(lambda _, given: asked.extend(given[3].tolist()))
+    planner = Planner(network, SearchConfig(simulations=40, chance_source="exact", backend="eager"), B)
+    t = tables(2)
+    obs = t.obs.copy()
+    counts = obs[:, columns].reshape(B, -1, 15)
+    counts[..., :10] = 0  # only the five highest kinds are left
+    counts[..., 10:] = 3
+    obs[:, columns] = counts.reshape(B, -1)
+    planner.plan(obs, t.legal_bits, t.phase, t.decision_keys(7))
+    assert set(asked) - {0} == {11, 12, 13, 14, 15}
+
+
 def test_search_does_not_run_the_outcome_heads() -> None:
-    network = build("belief")
+    torch.manual_seed(0)
+    network = Network(GameSpec.of("skyjo", 3), replace(load_model_config("tiny", "belief"), points=50.0)).eval()
     assert network.winner is not None
     assert network.rank is not None
-    for head in (network.winner, network.rank):
+    assert network.points is not None
+    for head in (network.winner, network.rank, network.points):
         head.register_forward_hook(lambda *_: pytest.fail("the search ran an outcome head"))
     plan(Planner(network, SearchConfig(simulations=4), B), tables())
 

@@ -19,14 +19,14 @@ from muzero.model.spec import GameSpec
 from muzero.training.losses import LOSSES, window_losses
 
 P, B, K = 3, 5, 3
-MASKS = ("policy_mask", "value_mask", "reward_mask", "outcome_mask", "live")
+MASKS = ("policy_mask", "value_mask", "reward_mask", "outcome_mask", "after_mask", "live")
 
 
-def make(variant: str = "belief", latent: str = "slots", encoder: str = "columns") -> Network:
+def make(variant: str = "belief", latent: str = "slots", encoder: str = "columns", **changes: Any) -> Network:
     """Network of a few weights for P players of Skyjo."""
     torch.manual_seed(0)
     config = replace(load_model_config("tiny", variant), width=16, feedforward=16, latent_dim=24, hidden=24, layers=1)
-    config = replace(config, latent=latent, encoder="transformer" if latent == "flat" else encoder)
+    config = replace(config, latent=latent, encoder="transformer" if latent == "flat" else encoder, **changes)
     return Network(GameSpec.of("skyjo", P), config)
 
 
@@ -53,7 +53,7 @@ def a_batch(seed: int = 0, windows: int = B, unroll: int = K) -> Batch:
     def mask(columns: int) -> NDArray[np.float32]:
         return (rng.random((windows, columns)) < 0.5).astype(np.float32)
 
-    return Batch(
+    batch = Batch(
         actions=rng.integers(0, A, (windows, unroll)),
         shifts=shifts,
         to_play=np.concatenate([np.zeros((windows, 1), np.int64), shifts.cumsum(1) % P], 1),
@@ -66,12 +66,18 @@ def a_batch(seed: int = 0, windows: int = B, unroll: int = K) -> Batch:
         winner=winner_target(ranks),
         rank=rank_target(ranks),
         outcome_mask=mask(steps),
+        outcomes=rng.integers(0, tables.info.num_outcomes, (windows, unroll)),
+        points=rng.uniform(-40, 40, (windows, steps, P)).astype(np.float32),
+        after=np.zeros(windows, np.int64),
+        after_mask=(np.arange(windows) > 0).astype(np.float32),
         obs=np.stack(seen, 1),
         live=mask(steps),
         weights=rng.uniform(0.2, 1, windows).astype(np.float32),
         index=np.arange(windows),
         stamp=np.zeros(windows, np.int64),
     )
+    known = batch.value_mask[:, 1:] * batch.reward_mask
+    return replace(batch, after=known.argmax(1))
 
 
 def tensors(batch: Batch) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -57,15 +57,16 @@ def test_outcome_weights_ramp_and_others_are_constant() -> None:
     assert found == [pytest.approx(pair) for pair in [(0.1, 0.2), (0.3, 0.15), (0.5, 0.1), (0.5, 0.1)]]
     at_once = Learner(make(), LearnerConfig(ramp_iterations=0))
     assert at_once.weights(0)["winner"] == 0.5
-    names = ("value", "reward", "reconstruction", "consistency")
+    names = ("value", "reward", "reconstruction", "consistency", "points", "afterstate", "outcome")
     config = LearnerConfig(**{f"{name}_weight": float(3 + i) for i, name in enumerate(names)})  # type: ignore[arg-type]
     fixed = Learner(make(), config).weights(7)
-    assert [fixed[name] for name in ("policy", *names)] == [1, 3, 4, 5, 6]
+    assert [fixed[name] for name in ("policy", *names)] == [1, 3, 4, 5, 6, 7, 8, 9]
 
 
 def test_total_is_the_weighted_sum_of_importance_weighted_means() -> None:
     config = LearnerConfig(value_weight=0.7, reward_weight=0.3, reconstruction_weight=0.2, ramp_iterations=10)
-    network, batch = make(), a_batch()
+    config = replace(config, points_weight=0.4, afterstate_weight=0.6, outcome_weight=0.9)
+    network, batch = make(chance="game", points=30.0), a_batch()
     before = losses(network, batch)
     learner = Learner(network, config)
     learner.step(batch, iteration=5)
@@ -74,7 +75,8 @@ def test_total_is_the_weighted_sum_of_importance_weighted_means() -> None:
     means["consistency"] = 0.0  # not computed, because its weight is 0
     assert {name: report[name] for name in LOSSES} == pytest.approx(means, rel=1e-4)
     factors = {"policy": 1, "value": 0.7, "reward": 0.3, "reconstruction": 0.2, "winner": 0.3, "rank": 0.175}
-    factors["consistency"] = 0.0
+    factors |= {"points": 0.4, "afterstate": 0.6, "outcome": 0.9, "consistency": 0.0}
+    assert min(means[name] for name in ("points", "afterstate", "outcome")) > 0
     assert report["total"] == pytest.approx(sum(factors[name] * means[name] for name in LOSSES), rel=1e-4)
 
 
@@ -106,11 +108,11 @@ def test_window_of_weight_zero_changes_nothing() -> None:
 @pytest.mark.parametrize("latent", ["flat", "slots"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_steps_lower_the_loss_of_a_fixed_batch(variant: str, latent: str) -> None:
-    batch = a_batch(windows=8)
-    learner = Learner(make(variant, latent), LearnerConfig(lr=1e-2, warm_up_steps=0, consistency_weight=3.0))
+    batch, network = a_batch(windows=8), make(variant, latent, chance="game", points=30.0)
+    learner = Learner(network, LearnerConfig(lr=1e-2, warm_up_steps=0, consistency_weight=3.0))
     learner.step(batch, 0)
     first = learner.report()
-    for _ in range(18):
+    for _ in range(38):
         learner.step(batch, 0)
     learner.report()
     learner.step(batch, 0)
@@ -118,7 +120,7 @@ def test_steps_lower_the_loss_of_a_fixed_batch(variant: str, latent: str) -> Non
     assert last["total"] < 0.8 * first["total"]
     for name in LOSSES:
         assert last[name] < first[name] or first[name] == 0, name
-    assert learner.steps == 20
+    assert learner.steps == 40
 
 
 def test_step_returns_the_errors_of_the_movers_value() -> None:
@@ -224,7 +226,7 @@ def test_same_steps_give_the_same_bytes() -> None:
 @pytest.mark.parametrize("latent", ["slots", "flat"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_batch_of_a_smaller_table_trains_its_part_of_the_weights(variant: str, latent: str) -> None:
-    small = make(variant, latent)  # for P players
+    small = make(variant, latent, chance="game", points=30.0)  # for P players
     large = Network(GameSpec.of("skyjo", P + 2), small.config)
     learner = Learner(large, LearnerConfig(weight_decay=0.0), [Network(small.spec, small.config)])
     small.load_state_dict(large.weights_for(P, dict(large.named_parameters())))

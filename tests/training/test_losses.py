@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from muzero.data.replay_buffer import Batch
+from muzero.model.layers import Support
 from muzero.model.network import Network
 from muzero.model.presets import VARIANTS, load_model_config
 from muzero.model.spec import GameSpec
@@ -27,8 +28,8 @@ def entropy(logits: Tensor, target: Any) -> float:
     return -sum(float(p) * (x - log_sum) for p, x in zip(target, numbers, strict=True))
 
 
-def two_hot(network: Network, number: float) -> list[float]:
-    bins = [float(b) for b in network.support.bins]
+def two_hot(support: Support, number: float) -> list[float]:
+    bins = [float(b) for b in support.bins]
     number = min(max(number, bins[0]), bins[-1])
     width = bins[1] - bins[0]
     return [max(0.0, 1 - abs(number - b) / width) for b in bins]
@@ -47,21 +48,39 @@ def slow_losses(
         for k in range(K + 1):
             share = 1.0 if k == 0 else 1 / K
             if k:
-                action, shift = (torch.from_numpy(a[i, k - 1 : k]) for a in (b.actions, b.shifts))
-                latent, reward = network.step(latent, action, shift)
-                per_seat = [entropy(reward[0, s], two_hot(network, b.reward[i, k - 1, s])) for s in range(P)]
-                out["reward"][i] += np.mean(per_seat) * b.reward_mask[i, k - 1] / K
+                action, shift, outcome = (torch.from_numpy(a[i, k - 1 : k]) for a in (b.actions, b.shifts, b.outcomes))
+                before, latent = latent, network.step(latent, action, shift, outcome)
             predicted = network.predict(latent, torch.from_numpy(b.to_play[i, k : k + 1]))
+            if k:
+                rewards = [two_hot(network.support, b.reward[i, k - 1, s]) for s in range(P)]
+                per_seat = [entropy(predicted.reward[0, s], rewards[s]) for s in range(P)]
+                out["reward"][i] += np.mean(per_seat) * b.reward_mask[i, k - 1] / K
+                if network.num_outcomes > 1 and b.after[i] == k - 1 and b.after_mask[i]:
+                    after = network.step(before, action, shift, outcome * 0)
+                    then = network.predict(after, torch.from_numpy(b.to_play[i, k : k + 1]))
+                    known = b.value_mask[i, k] * b.reward_mask[i, k - 1]
+                    for s in range(P):
+                        value = entropy(then.value[0, s], two_hot(network.support, b.value[i, k, s]))
+                        out["afterstate"][i] += known * (value + entropy(then.reward[0, s], rewards[s])) / P
+                    assert then.outcome is not None
+                    code = [float(c == b.outcomes[i, k - 1]) for c in range(network.num_outcomes)]
+                    out["outcome"][i] += entropy(then.outcome[0], code)
+            if predicted.points is not None:
+                points = [two_hot(network.points_support, b.points[i, k, s]) for s in range(P)]
+                per_seat = [entropy(predicted.points[0, s], points[s]) for s in range(P)]
+                out["points"][i] += share * b.outcome_mask[i, k] * b.live[i, k] * np.mean(per_seat)
             out["policy"][i] += share * b.policy_mask[i, k] * entropy(predicted.policy[0], b.policy[i, k])
             targets = [float(b.value[i, k, s]) for s in range(P)]
             if k < K and b.live[i, k + 1]:
                 nobody = torch.zeros(1, dtype=torch.int64)
                 then = network.predict(network.represent(torch.from_numpy(b.obs[i, k + 1 : k + 2])), nobody)
                 mover = int(b.to_play[i, k + 1] if network.frame == "root" else b.shifts[i, k])
+                shifted = 0 if network.frame == "root" else mover  # rewards are listed as after the action
                 for s in range(P):
                     later = float(network.support.expectation(then.value[0, (s - mover) % P]))
-                    targets[s] += one_step_share * (float(b.reward[i, k, s]) + discount * later - targets[s])
-            per_seat = [entropy(predicted.value[0, s], two_hot(network, targets[s])) for s in range(P)]
+                    paid = float(b.reward[i, k, (s - shifted) % P])
+                    targets[s] += one_step_share * (paid + discount * later - targets[s])
+            per_seat = [entropy(predicted.value[0, s], two_hot(network.support, targets[s])) for s in range(P)]
             out["value"][i] += share * b.value_mask[i, k] * np.mean(per_seat)
             if k == 0:
                 values.append(float(network.support.expectation(predicted.value[0, 0])))
@@ -84,8 +103,9 @@ def slow_losses(
 
 @pytest.mark.parametrize("latent", ["flat", "slots"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_losses_equal_those_of_a_slow_loop(variant: str, latent: str) -> None:
-    network, batch = shaken(make(variant, latent)), a_batch()
+@pytest.mark.parametrize("changes", [{}, {"chance": "game", "points": 30.0}])
+def test_losses_equal_those_of_a_slow_loop(variant: str, latent: str, changes: dict[str, Any]) -> None:
+    network, batch = shaken(make(variant, latent, **changes)), a_batch()
     expected, values = slow_losses(network, batch)
     found = losses(network, batch)
     for name in LOSSES:
@@ -94,6 +114,7 @@ def test_losses_equal_those_of_a_slow_loop(variant: str, latent: str) -> None:
         td_errors = window_losses(network, tensors(batch))[1]
     assert td_errors.tolist() == pytest.approx(np.abs(np.array(values) - batch.value[:, 0, 0]), abs=1e-5)
     assert (found["winner"].sum() > 0) == VARIANTS[variant].outcome_heads
+    assert [found[name].sum() > 0 for name in ("points", "afterstate", "outcome")] == [bool(changes)] * 3
     assert (found["reconstruction"].sum() > 0) == (found["consistency"].sum() > 0) == (latent == "slots")
 
 
@@ -167,10 +188,11 @@ def test_td_error_is_the_largest_one_step_error_of_the_movers_value() -> None:
                 value = network.support.expectation(network.predict(latent, torch.zeros(1, dtype=torch.int64)).value)
                 ahead = network.initial(torch.from_numpy(batch.obs[i, k + 1 : k + 2]), "maxn")[1][0, -P:]
                 later = float(ahead[-int(batch.shifts[i, k]) % P])
-                off = abs(float(value[0, 0]) - float(batch.reward[i, k, 0]) - 0.9 * later)
+                paid = float(batch.reward[i, k, -int(batch.shifts[i, k]) % P])
+                off = abs(float(value[0, 0]) - paid - 0.9 * later)
                 steps.append(off * float(batch.live[i, k + 1]))
                 action, shift = (torch.from_numpy(a[i, k : k + 1]) for a in (batch.actions, batch.shifts))
-                latent, _ = network.step(latent, action, shift)
+                latent = network.step(latent, action, shift, action * 0)
             assert float(found[i]) == pytest.approx(max(steps), abs=1e-4)
 
 
@@ -223,7 +245,8 @@ def test_each_step_of_the_dynamics_passes_half_of_the_gradient_on(latent: str, k
     (head,) = torch.autograd.grad(found, next(network.policy.parameters()))
     root = latent_ = caught[0].detach().requires_grad_()
     for step in range(k):
-        latent_, _ = network.step(latent_, data["actions"][:, step], data["shifts"][:, step])
+        taken = data["actions"][:, step], data["shifts"][:, step], data["outcomes"][:, step]
+        latent_ = network.step(latent_, *taken)
     predicted = network.predict(latent_, data["to_play"][:, k]).policy
     plain = -(data["policy"][:, k] * predicted.log_softmax(-1)).sum() / K
     (whole,) = torch.autograd.grad(plain, root, retain_graph=True)
@@ -231,3 +254,63 @@ def test_each_step_of_the_dynamics_passes_half_of_the_gradient_on(latent: str, k
     assert whole.abs().max() > 1e-5
     assert torch.allclose(halved, whole * 0.5**k, rtol=1e-3, atol=1e-8)
     assert torch.allclose(head, whole_head, rtol=1e-3, atol=1e-7)  # the head itself learns in full
+
+
+# ---- chance ------------------------------------------------------------------------------------------------------
+
+
+def test_afterstate_losses_need_their_masks_and_values_those_of_their_step() -> None:
+    network, batch = shaken(make(chance="game")), a_batch()
+    before = losses(network, batch)
+    on = batch.after_mask > 0
+    assert (before["outcome"][on] > 0).all()
+    assert (before["outcome"][~on] == before["afterstate"][~on]).all()
+    assert not before["outcome"][~on].any()
+    unknown = losses(network, changed(batch, reward_mask=batch.reward_mask * 0))
+    assert not unknown["afterstate"].any()
+    assert (unknown["outcome"] == before["outcome"]).all()
+    other = losses(network, changed(batch, outcomes=(batch.outcomes + 1) % 16))
+    assert (other["outcome"] != before["outcome"])[on].all()
+
+
+def test_gradient_of_an_afterstate_reaches_heads_dynamics_and_root() -> None:
+    network, batch = shaken(make(chance="game")), tensors(a_batch())
+    found = window_losses(network, batch)[0]
+    for name, head in (("outcome", network.outcome), ("afterstate", network.value), ("afterstate", network.reward)):
+        assert head is not None
+        parts = [*head.parameters(), network.dynamics.slot_in.weight, next(network.representation.parameters())]
+        for part, gradient in zip(
+            parts, torch.autograd.grad(found[LOSSES.index(name)].sum(), parts, retain_graph=True), strict=True
+        ):
+            assert gradient.abs().max() > 0, (name, part.shape)
+
+
+def test_outcome_head_learns_the_frequencies_of_chance_events() -> None:
+    """After action 4 outcome 3 comes with probability 3/4 and outcome 7 with 1/4, after action 5 always outcome 0."""
+    network, batch = make("baseline", chance="game"), tensors(a_batch(windows=8, unroll=1))
+    batch["obs"] = batch["obs"][:1].expand(8, -1, -1)
+    batch["actions"] = torch.tensor([[4]] * 4 + [[5]] * 4)
+    batch["outcomes"] = torch.tensor([[3], [3], [3], [7], [0], [0], [0], [0]])
+    batch["shifts"], batch["after"] = torch.zeros(8, 1, dtype=torch.int64), torch.zeros(8, dtype=torch.int64)
+    batch["to_play"], batch["after_mask"] = torch.zeros(8, 2, dtype=torch.int64), torch.ones(8)
+    optimizer = torch.optim.Adam(network.parameters(), 1e-2)
+    for _ in range(150):
+        optimizer.zero_grad()
+        window_losses(network, batch)[0][LOSSES.index("outcome")].sum().backward()
+        optimizer.step()
+    with torch.no_grad():
+        root, zero = network.represent(batch["obs"][:2, 0]), torch.zeros(2, dtype=torch.int64)
+        logits = network.predict(network.step(root, torch.tensor([4, 5]), zero, zero), zero).outcome
+    assert logits is not None
+    first, second = logits.softmax(1)
+    assert first[[3, 7]].tolist() == pytest.approx([0.75, 0.25], abs=0.03)
+    assert float(second[0]) > 0.97
+
+
+def test_points_are_only_learned_where_a_game_goes_on_and_has_ended() -> None:
+    network, batch = shaken(make(points=30.0)), a_batch()
+    before, on = losses(network, batch)["points"], (batch.outcome_mask * batch.live)[..., None] > 0
+    assert before.any()
+    same = changed(batch, points=np.where(on, batch.points, 7.0))
+    assert (losses(network, same)["points"] == before).all()
+    assert (losses(network, changed(batch, points=np.where(on, 7.0, batch.points)))["points"] != before).any()

@@ -47,7 +47,7 @@ def random_requests(network: Network, count: int, seed: int = 0) -> tuple[Floats
     """Latents of two nodes of B games, and random requests for them."""
     rng, spec = np.random.default_rng(seed), network.spec
     latents = rng.standard_normal((6, B, network.latent_dim)).astype(np.float32)
-    ends = (2 * B, spec.num_actions, spec.num_players, spec.num_players, 1)
+    ends = (2 * B, spec.num_actions, spec.num_players, spec.num_players, network.num_outcomes)
     return latents, Requests(*(rng.integers(0, end, count) for end in ends))
 
 
@@ -55,7 +55,8 @@ def native_step(step: SlotStep, latents: Floats, requests: Requests, games: int,
     """Next latents and outputs by the native step, one row per request."""
     spec, count, latents = step.network.spec, len(requests.parent), latents.copy()
     values = spec.num_players if backup == "maxn" else 1
-    outputs = np.full((count, spec.num_actions + 2 * values), np.nan, np.float32)
+    outcomes = step.network.num_outcomes if step.network.num_outcomes > 1 else 0
+    outputs = np.full((count, spec.num_actions + outcomes + 2 * values), np.nan, np.float32)
     step.advance(latents, requests, 2, games, backup, outputs)
     node, game = 2 + np.arange(count) // games, np.arange(count) % games
     return latents[node, game], outputs
@@ -65,24 +66,27 @@ def native_step(step: SlotStep, latents: Floats, requests: Requests, games: int,
 def torch_step(network: Network, latents: Floats, requests: Requests, backup: str) -> tuple[Floats, Floats]:
     """Next latents and outputs by the torch modules."""
     rows = torch.from_numpy(latents.reshape(-1, latents.shape[2])[requests.parent])
-    columns = [torch.from_numpy(column) for column in (requests.action, requests.shift, requests.to_play)]
-    latent, outputs = network.recurrent(rows, *columns, backup)
+    asked = requests.action, requests.shift, requests.to_play, requests.outcome
+    latent, outputs = network.recurrent(rows, *(torch.from_numpy(column) for column in asked), backup)
     return latent.numpy(), outputs.numpy()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(("game", "players"), TABLES)
-def test_latents_and_outputs_equal_those_of_torch(game: str, players: int, variant: str) -> None:
-    network = make(variant, game, players)
+@pytest.mark.parametrize("chance", ["none", "game"])
+def test_latents_and_outputs_equal_those_of_torch(game: str, players: int, variant: str, chance: str) -> None:
+    network = make(variant, game, players, chance=chance)
     latents, requests = random_requests(network, 3 * B)  # more than a tile, and a rest
+    assert len(set(requests.outcome)) == (network.spec.num_outcomes if chance == "game" else 1)
     for backup in ("maxn", "ego"):
         true_latent, true_outputs = torch_step(network, latents, requests, backup)
         for kernel in KERNELS:
             latent, outputs = native_step(SlotStep(network, kernel=kernel), latents, requests, B, backup)
             if kernel == "bf16":  # eight bits of every number
                 assert np.abs(latent - true_latent).mean() < 0.01
-                actions = network.spec.num_actions
-                for part in (slice(0, actions), slice(actions, None)):  # logits, values and rewards
+                actions, numbers = network.spec.num_actions, 2 * (players if backup == "maxn" else 1)
+                parts = [slice(0, actions), slice(actions, -numbers), slice(-numbers, None)]
+                for part in parts if chance == "game" else parts[::2]:  # logits, outcome logits, values and rewards
                     spread = true_outputs[:, part].std(0).mean()
                     assert np.abs(outputs - true_outputs)[:, part].mean() < 0.05 * spread
             else:
@@ -194,13 +198,14 @@ def test_bfloat16_is_refused_where_the_processor_lacks_it(
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("parent", 2 * B), ("parent", -1), ("action", 99), ("shift", 2), ("to_play", -1)]
+    ("column", "value"),
+    [("parent", 2 * B), ("parent", -1), ("action", 99), ("shift", 2), ("to_play", -1), ("outcome", 1), ("outcome", -1)],
 )
 def test_requests_out_of_range_are_refused(column: str, value: int) -> None:
     network = shared()
     latents, requests = random_requests(network, B)
     getattr(requests, column)[5] = value
-    with pytest.raises(IndexError, match="row 5: no such parent, action, shift or player"):
+    with pytest.raises(IndexError, match="row 5: no such parent, action, shift, outcome or player"):
         native_step(SlotStep(network), latents, requests, B, "maxn")
 
 
@@ -236,9 +241,10 @@ def plan(planner: Planner, t: env.VecEnv, rows: slice = slice(None)) -> Plan:
 
 @pytest.mark.parametrize(("lanes", "backup"), [(1, "maxn"), (2, "ego")])
 @pytest.mark.parametrize("game", env.games())
-def test_search_equals_the_one_with_torch(game: str, lanes: int, backup: str) -> None:
+@pytest.mark.parametrize("chance", ["none", "game"])
+def test_search_equals_the_one_with_torch(game: str, lanes: int, backup: str, chance: str) -> None:
     players = most_players(game)
-    t, network = tables(game, players), shared(game=game, players=players)
+    t, network = tables(game, players), shared(game=game, players=players, chance=chance)
     config = SearchConfig(simulations=12, lanes=lanes, leaves=2, backup=backup)
     plain, native = (Planner(network, replace(config, backend=kind), B) for kind in ("eager", "native"))
     for rows in (slice(None), slice(0, 5), slice(0, 1)):
