@@ -168,23 +168,14 @@ class RunState:
 
 def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuffer:
     """Replay buffer for the number of players of a spec, with its share of the memory."""
-    c = config.at_tables_for(spec.num_players)
     try:
         return ReplayBuffer(
             num_players=spec.num_players,
             width=spec.width,
             num_actions=spec.num_actions,
             num_phases=len(spec.phase_table.possible),
-            budget_bytes=int(c.replay.megabytes * 2**20),
-            unroll=c.learner.unroll,
-            steps=c.learner.td_steps,
-            discount=c.search.discount,
             frame=frame,
-            keep_share=c.replay.keep_share,
-            keep_at_least=c.replay.keep_at_least,
-            stratify=c.replay.stratify,
-            alpha=c.replay.alpha,
-            beta=c.replay.beta,
+            config=config.at_tables_for(spec.num_players),
         )
     except MemoryError:
         raise ValueError(
