@@ -61,7 +61,7 @@ class RunState:
 
     def simulations(self) -> int:
         """Number of simulations per decision of self-play at this iteration."""
-        return int(scheduled(self.config.selfplay.simulations, self.iteration, self.config.search.simulations))
+        return simulations_at(self.config, self.iteration)
 
     def search(self, simulations: int) -> SearchConfig:
         """Settings of searches in the learner's process, which may have a GPU where self-play has none."""
@@ -164,6 +164,11 @@ class RunState:
         self._members_before = list(self.pool.members)
         self.rng = rng_from_json(state["rng"])
         self.iteration, self.saved = found.iteration, found.path
+
+
+def simulations_at(config: Config, iteration: int) -> int:
+    """Number of simulations per decision of self-play after so many iterations."""
+    return int(scheduled(config.selfplay.simulations, iteration, config.search.simulations))
 
 
 def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuffer:
