@@ -65,9 +65,10 @@ setup: $(INSTALLED) ## create the virtual environment and build the extension mo
 train: setup ## train an agent: make train VARIANT=baseline ARGS="seed=1"
 	$(BIN)/python -m muzero.train +variant=$(VARIANT) $(ARGS)
 
-# One process per core, each with one thread: more threads would wait for each other.
+# One process per core, each with one thread: more threads would wait for each other. Tests that share what takes long
+# to make (Ray actors, reference runs) are in an xdist_group, whose tests run in one process, the largest groups first.
 test: setup ## run the fast tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(ARGS)
 
 # Independent search (mctx) to compare ours with; jax is too large for everybody's environment.
 MCTX := $(VENV)/.mctx-installed

@@ -43,7 +43,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import env
 from experiments.bench_env import cpu_model
 from experiments.bench_search import seconds, situations
-from muzero.config import Config, scheduled
+from muzero.config import Config
 from muzero.data.replay_buffer import ReplayBuffer
 from muzero.data.trajectory import Episode
 from muzero.model.network import Network
@@ -52,10 +52,10 @@ from muzero.runs.memory import settle_memory
 from muzero.runs.run_directory import RunDirectory, open_run
 from muzero.selfplay.opponents import Curriculum, OpponentMix
 from muzero.selfplay.ray_runtime import RayRuntime
-from muzero.selfplay.worker import PlayRequest, PlayResult, SelfPlay
+from muzero.selfplay.worker import PlayResult, SelfPlay
 from muzero.training.command import CHANGEABLE, read_config
 from muzero.training.losses import LOSSES, compiled_losses, window_losses
-from muzero.training.trainer import Trainer
+from muzero.training.trainer import Trainer, play_request
 
 Figures = dict[str, Any]
 
@@ -210,22 +210,6 @@ def learning(trainer: TimedTrainer, at_least: float) -> Figures:
     }
 
 
-def first_request(config: Config, opponents: OpponentMix, **changed: Any) -> PlayRequest:
-    """Request that the trainer makes at the start, with these opponents."""
-    c = config.selfplay
-    return replace(
-        PlayRequest(
-            version=0,
-            games=c.games_per_iteration,
-            steps=c.steps_per_iteration,
-            simulations=int(scheduled(c.simulations, 0, config.search.simulations)),
-            temperature=float(scheduled(c.temperature, 0, 1.0)),
-            opponents=opponents,
-        ),
-        **changed,
-    )
-
-
 def selfplay_threads(config: Config) -> int:
     """Threads of torch in self-play, as the runtimes set them."""
     threads = config.runtime.threads or os.cpu_count() or 1
@@ -238,7 +222,7 @@ def playing(config: Config, at_least: float) -> Figures:
     """Decisions per second of self-play, and of the same searches alone."""
     torch.set_num_threads(selfplay_threads(config))
     worker = SelfPlay(config)
-    request = first_request(config, OpponentMix(0.0, ()))
+    request = play_request(config, 0, OpponentMix(0.0, ()))
     planner = worker.planner(request.simulations)
     asked: list[tuple[Any, ...]] = []
     plan = planner.plan
@@ -299,9 +283,8 @@ def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
     torch.set_num_threads(selfplay_threads(config))
     worker = SelfPlay(config)
     opponents = OpponentMix(0.0, Curriculum(config.selfplay.curriculum, config.game.bots).shares())
-    idle = first_request(config, opponents, simulations=1)
-    worker.play(replace(idle, steps=31))
-    request = first_request(config, opponents, steps=1)
+    request = replace(play_request(config, 0, opponents), steps=1)
+    worker.play(replace(request, simulations=1, steps=31))
     moves: list[PlayResult] = []
     while len(moves) < 2 or sum(move.seconds for move in moves) < at_least:
         moves.append(worker.play(request))
@@ -339,7 +322,7 @@ def ray_speeds(one: Config, two: Config, at_least: float) -> tuple[Figures, Figu
         games: list[list[float]] = [[], []]
 
         def seconds_per_decision(which: int, config: Config) -> float:
-            runtimes[which].request(first_request(config, OpponentMix(0.0, ())), weights, None)
+            runtimes[which].request(play_request(config, 0, OpponentMix(0.0, ())), weights, None)
             began = time.perf_counter()
             played = runtimes[which].gather()
             elapsed = time.perf_counter() - began

@@ -12,7 +12,7 @@ import pytest
 
 import env
 import muzero
-from muzero.agents.agents import Searcher
+from muzero.agents.agents import Random, Searcher
 from muzero.model.network import NETWORKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,10 +76,26 @@ def test_an_agent_without_a_network_needs_a_game() -> None:
 def test_objects_and_strings_play_the_same_games() -> None:
     agent = f"policy:{WEIGHTS}"
     options = {"games": 6, "game": "skyjo", "rules": {"episode": "round"}, "seed": 2}
-    _, strings = muzero.play_match(agent, "bot:greedy", **options)  # type: ignore[arg-type]
+    expected, strings = muzero.play_match(agent, "bot:greedy", **options)  # type: ignore[arg-type]
     figures, objects = muzero.play_match(muzero.load_agent(agent), "bot:greedy", **options)  # type: ignore[arg-type]
     assert strings.scores.tolist() == objects.scores.tolist()
     assert figures["games"] == 6
+    assert (figures["a"], figures["b"], figures["weights_a"]) == ("Policy", "bot:greedy", None)
+    assert list(figures) == list(expected)
+    other = {"a", "weights_a", "seconds", "seconds_per_game"}
+    assert {name: figures[name] for name in figures if name not in other} == {
+        name: expected[name] for name in expected if name not in other
+    }
+
+
+def test_figures_of_an_object_against_a_network_name_both() -> None:
+    text = f"policy:{WEIGHTS}"
+    options = {"games": 2, "rules": {"episode": "round"}, "seed": 2}
+    figures, _ = muzero.play_match(Random(), text, **options)  # type: ignore[arg-type]
+    same, _ = muzero.play_match("random", text, **options)  # type: ignore[arg-type]
+    assert (figures["a"], figures["b"]) == ("Random", text)
+    assert figures["weights_b"] == same["weights_b"] is not None
+    assert figures["rules"]["episode"] == "round"
 
 
 def test_importing_the_package_loads_no_torch() -> None:

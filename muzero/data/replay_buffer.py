@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muzero.config import Config
 from muzero.config_fields import require
 from muzero.data.returns import lambda_returns, n_step_returns
 from muzero.data.sum_tree import FAN, SumTree, pick
@@ -93,20 +94,15 @@ class ReplayBuffer:
 
     Args:
       num_players, width, num_actions, num_phases: numbers of players, integers of an observation, actions and phases.
-      budget_bytes: memory in bytes for all arrays together.
-      keep_share: share of all decisions ever added that is kept while there is room; 0 keeps as many as fit. Old policy
-        targets go out of date while the network still changes fast, but value targets need many games.
-      keep_at_least: number of decisions that are kept whatever `keep_share` says.
-      unroll: number of steps of a window after its first position, K.
-      steps: number of steps of the n-step returns, n.
-      td_lambda: weight of longer returns in lambda returns; 1 for n-step returns instead.
-      discount: discount of the returns per decision.
       frame: order of the seats in the network's numbers, "root" or "mover".
       moves: what a search knows of the rules, for positions past the end of a game.
-      stratify: share of a batch that is spread evenly over the phases that occur; 0 to 1.
-      alpha: exponent of the priorities; 0 makes all positions equally likely.
-      beta: exponent of the importance weights; 1 corrects all bias of the sampling. May be changed later.
+      config: settings of the run, whose defaults and ranges muzero/config.py declares: those of `replay`,
+        `learner.unroll` (steps of a window after its first position, K), `learner.td_steps` and
+        `learner.td_lambda` (returns) and `search.discount` (of the returns, per decision).
       epsilon: number that is added to every priority.
+
+    Attributes:
+      beta: exponent of the importance weights; 1 corrects all bias of the sampling. May be changed.
     """
 
     def __init__(
@@ -116,45 +112,34 @@ class ReplayBuffer:
         width: int,
         num_actions: int,
         num_phases: int,
-        budget_bytes: int,
-        unroll: int,
-        steps: int,
-        discount: float,
         frame: str,
         moves: Moves,
-        td_lambda: float = 1.0,
-        keep_share: float = 0.0,
-        keep_at_least: int = 0,
-        stratify: float = 0.0,
-        alpha: float = 0.0,
-        beta: float = 1.0,
+        config: Config,
         epsilon: float = 1e-3,
     ) -> None:
         for name, size in (("num_players", num_players), ("width", width), ("num_phases", num_phases)):
             require(size >= 1, f"replay.{name}", "1 or more", size)
         require(1 <= num_actions <= MAX_ACTIONS, "replay.num_actions", f"1 to {MAX_ACTIONS}", num_actions)
-        require(unroll >= 0, "replay.unroll", "0 or more", unroll)
-        require(steps >= 1, "replay.steps", "1 or more", steps)
-        require(0 < discount <= 1, "replay.discount", "more than 0, at most 1", discount)
         require(frame in FRAMES, "replay.frame", f"one of {', '.join(FRAMES)}", frame)
-        require(0 <= keep_share <= 1, "replay.keep_share", "0 to 1", keep_share)
-        require(keep_at_least >= 0, "replay.keep_at_least", "0 or more", keep_at_least)
-        require(0 <= stratify <= 1, "replay.stratify", "0 to 1", stratify)
-        require(alpha >= 0, "replay.alpha", "0 or more", alpha)
-        require(beta >= 0, "replay.beta", "0 or more", beta)
         require(epsilon > 0, "replay.epsilon", "more than 0", epsilon)
+        for section in (config.replay, config.learner, config.search):
+            section.check()
+        replay = config.replay
         self.num_players, self.width = num_players, width
         self.num_actions, self.num_phases = num_actions, num_phases
-        self.unroll, self.steps, self.discount, self.frame = unroll, steps, discount, frame
-        self.moves, self.td_lambda = moves, td_lambda
-        self.keep_share, self.keep_at_least = keep_share, keep_at_least
-        self.stratify, self.alpha, self.beta, self.epsilon = stratify, alpha, beta, epsilon
+        self.unroll, self.steps = config.learner.unroll, config.learner.td_steps
+        self.td_lambda, self.moves = config.learner.td_lambda, moves
+        self.discount, self.frame, self.epsilon = config.search.discount, frame, epsilon
+        self.keep_share, self.keep_at_least = replay.keep_share, replay.keep_at_least
+        self.stratify, self.alpha, self.beta = replay.stratify, replay.alpha, replay.beta
 
         def needed(nodes: int) -> int:
             return bytes_needed(nodes * FAN, num_players, width, num_actions, num_phases)
 
-        nodes = bisect_right(range(1, 2 + budget_bytes // FAN), budget_bytes, key=needed)
-        require(nodes >= 1, "replay.budget_bytes", f"at least {needed(1)}, the room of {FAN} decisions", budget_bytes)
+        budget = int(replay.megabytes * 2**20)
+        nodes = bisect_right(range(1, 2 + budget // FAN), budget, key=needed)
+        least = f"at least {needed(1) / 2**20:.3g}, the room of {FAN} decisions"
+        require(nodes >= 1, "replay.megabytes", least, replay.megabytes)
         self.capacity = nodes * FAN
         self._rows = allocate((DECISION, EPISODE, RING), (self.capacity,), num_players, width, num_actions)
         self._stamp = np.full(self.capacity, _EVICTED)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import env
-from muzero.agents.agent_spec import AgentSpec, trained_for
+from muzero.agents.agent_spec import AgentSpec, fingerprint, resolve, trained_for
 from muzero.agents.loading import load_agent
 from muzero.agents.situation import Agent
 from muzero.config_fields import require
@@ -14,7 +15,7 @@ from muzero.matches import match
 from muzero.matches.games import Games
 from muzero.matches.match_config import MatchConfig, with_defaults
 from muzero.matches.paired_games import paired_games
-from muzero.matches.results import count_games, win_rate_row
+from muzero.matches.results import report
 
 
 def play_match(
@@ -44,7 +45,8 @@ def play_match(
         one must call this under `if __name__ == "__main__":`, because worker processes import the script.
 
     Returns:
-      Figures (win rate, intervals, Elo, mean scores ...), and the games themselves.
+      Figures (win rate, intervals, Elo, mean scores ...: those of `muzero.evaluate`), and the games themselves. An
+      agent that is an object is named by its class in the figures, and its weights are unknown.
     """
     require(games >= 1, "games", "1 or more", games)
     named = [agent for agent in (a, b) if isinstance(agent, str)]
@@ -52,19 +54,25 @@ def play_match(
     game = game or trained.get("game", "")
     require(game in env.games(), "game", f"one of {', '.join(env.games())}", game)
     table_rules = rules if rules is not None else trained.get("rules", {})
+    config = MatchConfig(a=_name(a), b=_name(b), games=games, game=game, players=players, rules=table_rules or {})
+    config.seed, config.batch, config.workers = seed, batch, workers
     if isinstance(a, str) and isinstance(b, str):
-        config = MatchConfig(a=a, b=b, games=games, game=game, players=players, rules=table_rules or {}, seed=seed)
-        config.batch, config.workers = batch, workers
         return match.play_match(with_defaults(config), quiet=True)
-    players = players or trained.get("players", 2)
+    config.players = players = players or trained.get("players", 2)
+    config.rules = {"preset": config.rules} if isinstance(config.rules, str) else dict(config.rules)
     one, other = (
         load_agent(agent, game=game, players=players, batch=batch) if isinstance(agent, str) else agent
         for agent in (a, b)
     )
-    deals = -(-games // players)
+    started = time.perf_counter()
     played = paired_games(
-        one, other, deals, game=game, players=players, rules=table_rules or "official", seed=seed, batch=batch
+        one, other, config.deals, game=game, players=players, rules=config.rules, seed=seed, batch=batch
     )
-    row = win_rate_row(count_games(played), players, played.by_deal(players) if deals > 1 else None)
-    means = {"mean_score_a": float(played.scores_a.mean()), "mean_score_b": float(played.scores_b.mean())}
-    return {"game": game, "players": players, "seed": seed, **row, **means}, played
+    seconds = time.perf_counter() - started
+    weights = [fingerprint(AgentSpec.parse(agent)) if isinstance(agent, str) else None for agent in (a, b)]
+    return report(config, played, seconds, len(played), weights=weights), played
+
+
+def _name(agent: str | Agent) -> str:
+    """Name of an agent in the figures: its complete text, or the class of an object."""
+    return str(resolve(AgentSpec.parse(agent))) if isinstance(agent, str) else type(agent).__name__

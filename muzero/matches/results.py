@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +70,14 @@ def _finite(row: Row) -> Row:
     return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
 
 
-def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int, failures: int = 0) -> Row:
+def report(
+    config: MatchConfig,
+    games: Games,
+    seconds: float | None,
+    fresh: int,
+    failures: int = 0,
+    weights: Sequence[str | None] | None = None,
+) -> Row:
     """Figures of a match.
 
     Args:
@@ -79,7 +86,10 @@ def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int,
       seconds: duration of the games that this process played; None if other matches were played at the same time.
       fresh: number of the games that this process played.
       failures: number of games that were played again because their worker had died.
+      weights: fingerprints of the weights of a and b, None for an agent without; by default those of the agents that
+        the settings name.
     """
+    weights_a, weights_b = weights or [fingerprint(AgentSpec.parse(text)) for text in (config.a, config.b)]
     n, best, tied, whole = len(games), games.won == 1, (games.won > 0) & (games.won < 1), ~games.truncated.astype(bool)
     game = env.describe(config.game, config.players, config.rules)
     best_or_tied = stats.wilson(int((games.won > 0).sum()), n)
@@ -91,8 +101,8 @@ def report(config: MatchConfig, games: Games, seconds: float | None, fresh: int,
         "players": config.players,
         "version": game.version,
         "rules": game.rule_values,
-        "weights_a": fingerprint(AgentSpec.parse(config.a)),
-        "weights_b": fingerprint(AgentSpec.parse(config.b)),
+        "weights_a": weights_a,
+        "weights_b": weights_b,
         "seed": config.seed,
         "batch": config.batch,
         **win_rate_row(counts, config.players, games.by_deal(config.players) if n >= 2 * config.players else None),

@@ -114,7 +114,7 @@ class Display:
         return Group(table)
 
 
-_CLOCKS = {"time": "seconds", "self-play": "beside"}
+_CLOCKS = {"time": "seconds", "self-play": "concurrent_selfplay"}
 _COLOURS = ("green", "yellow", "blue", "magenta", "cyan", "white")
 
 

@@ -9,7 +9,7 @@ of numbers. These groups are known, others are kept and passed on:
                "evaluation": {opponent: {"win_rate": 0.61, ...}, ...}}
     timings = {"speed": {"games": 31.0, "simulations": 9e4, ...},             amounts per second
                "seconds": {"env": 0.4, "tree": 1.0, "network": 3.1, ...},     seconds of the iteration, by part
-               "beside": {"env": 0.4, "tree": 1.0, "network": 3.1}}           seconds of concurrent self-play
+               "concurrent_selfplay": {"env": 0.4, "tree": 1.0, ...}}         seconds of self-play in async mode
 
 Line n of both files is about the same iteration. metrics.jsonl holds nothing that depends on the clock: the same seed
 gives the same bytes.

@@ -47,17 +47,7 @@ class NativeStep(Protocol):
         backup: str,
         outputs: NDArray[np.float32],
     ) -> None:
-        """Compute the latents and outputs of new nodes.
-
-        Args:
-          latents: [nodes, B, L] latents of all nodes; the rows of the new nodes are written.
-          requests: requests of the search, N rows.
-          first: number of the node that the first `games` rows become; the next `games` rows become the next node, ...
-          games: number of games searched.
-          backup: how values go up the trees, "maxn" or "ego".
-          outputs: [N, A + 2 V] or [N, A + O + 2 V] network outputs, which are written: policy logits, outcome logits if
-            the network tells outcomes apart, values, rewards.
-        """
+        """Compute the latents and outputs of new nodes. `SlotStep.advance` explains the arguments."""
         ...
 
 

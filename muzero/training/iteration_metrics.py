@@ -104,7 +104,7 @@ def timings(
             **selfplay,
         },
         "seconds": {**spent, "learner": seconds.learner, "evaluation": seconds.evaluation},
-        **({"beside": selfplay} if asynchronous else {}),
+        **({"concurrent_selfplay": selfplay} if asynchronous else {}),
         "iteration_seconds": seconds.whole,
         "megabytes": {"learner": resident_megabytes(), "selfplay": max(part.megabytes for part in played)},
     }

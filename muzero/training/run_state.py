@@ -62,7 +62,7 @@ class RunState:
 
     def simulations(self) -> int:
         """Number of simulations per decision of self-play at this iteration."""
-        return int(scheduled(self.config.selfplay.simulations, self.iteration, self.config.search.simulations))
+        return simulations_at(self.config, self.iteration)
 
     def search(self, simulations: int) -> SearchConfig:
         """Settings of searches in the learner's process, which may have a GPU where self-play has none."""
@@ -167,27 +167,22 @@ class RunState:
         self.iteration, self.saved = found.iteration, found.path
 
 
+def simulations_at(config: Config, iteration: int) -> int:
+    """Number of simulations per decision of self-play after so many iterations."""
+    return int(scheduled(config.selfplay.simulations, iteration, config.search.simulations))
+
+
 def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuffer:
     """Replay buffer for the number of players of a spec, with its share of the memory."""
-    c = config.at_tables_for(spec.num_players)
     try:
         return ReplayBuffer(
             num_players=spec.num_players,
             width=spec.width,
             num_actions=spec.num_actions,
             num_phases=len(spec.phase_table.possible),
-            budget_bytes=int(c.replay.megabytes * 2**20),
-            unroll=c.learner.unroll,
-            steps=c.learner.td_steps,
-            discount=c.search.discount,
             frame=frame,
             moves=Moves(spec.phase_table, spec.public_outcomes),
-            td_lambda=c.learner.td_lambda,
-            keep_share=c.replay.keep_share,
-            keep_at_least=c.replay.keep_at_least,
-            stratify=c.replay.stratify,
-            alpha=c.replay.alpha,
-            beta=c.replay.beta,
+            config=config.at_tables_for(spec.num_players),
         )
     except MemoryError:
         raise ValueError(

@@ -31,9 +31,23 @@ from muzero.selfplay.worker import PlayRequest, PlayResult
 from muzero.training.iteration_metrics import Seconds, diagnostics, timings
 from muzero.training.learner import DivergedError
 from muzero.training.reanalysis import Reanalyser
-from muzero.training.run_state import RunState
+from muzero.training.run_state import RunState, simulations_at
 
 EXIT_DIVERGED = 3
+
+
+def play_request(config: Config, iteration: int, opponents: OpponentMix) -> PlayRequest:
+    """Request for the games of one iteration after so many others, with these opponents."""
+    selfplay = config.selfplay
+    return PlayRequest(
+        version=iteration,
+        games=selfplay.games_per_iteration,
+        steps=selfplay.steps_per_iteration,
+        simulations=simulations_at(config, iteration),
+        temperature=float(scheduled(selfplay.temperature, iteration, 1.0)),
+        opponents=opponents,
+        records=config.logging.records,
+    )
 
 
 class Trainer:
@@ -171,21 +185,13 @@ class Trainer:
 
     def request(self) -> None:
         """Ask self-play for the games of one iteration, with the newest weights and opponents."""
-        c, state = self.config, self.state
+        state = self.state
         member = state.pool.draw(state.rng)
         past_self = None
         if member is not None:
             kept = checkpoint.load_weights(self.run.path / checkpoint.CHECKPOINTS / f"{member:06d}")
             past_self = kept.ema or kept.weights
-        request = PlayRequest(
-            version=state.iteration,
-            games=c.selfplay.games_per_iteration,
-            steps=c.selfplay.steps_per_iteration,
-            simulations=state.simulations(),
-            temperature=float(scheduled(c.selfplay.temperature, state.iteration, 1.0)),
-            opponents=self._opponents(past_self is not None),
-            records=c.logging.records,
-        )
+        request = play_request(self.config, state.iteration, self._opponents(past_self is not None))
         self.runtime.request(request, state.learner.playing_weights(), past_self)
 
     def _opponents(self, past_self: bool) -> OpponentMix:

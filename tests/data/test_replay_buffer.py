@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from muzero.config import Config, LearnerConfig, ReplayConfig, SearchConfig
 from muzero.data.replay_buffer import Batch, ReplayBuffer, bytes_needed, megabytes_needed
 from muzero.data.sum_tree import FAN
 from muzero.data.trajectory import Episode
@@ -20,11 +21,21 @@ STEPS, DISCOUNT = 3, 0.9
 MOVES = random_moves(np.random.default_rng(9), A, F)
 
 
+# Names of the settings that are not under `replay`, and the groups and names that they have in the configuration.
+ELSEWHERE = {"unroll": ("learner", "unroll"), "steps": ("learner", "td_steps"), "discount": ("search", "discount")}
+
+
 def make(capacity: int = 64, **settings: Any) -> ReplayBuffer:
-    defaults: dict[str, Any] = {"unroll": 4, "steps": STEPS, "discount": DISCOUNT, "frame": "mover", "moves": MOVES}
-    defaults |= {"num_players": P, "width": W, "num_actions": A, "num_phases": F}
-    defaults["budget_bytes"] = bytes_needed(capacity, P, W, A, F)
-    return ReplayBuffer(**defaults | settings)
+    """Buffer for this many decisions; settings of the configuration are given by name, all others are arguments."""
+    given: dict[str, Any] = {"unroll": 4, "steps": STEPS, "discount": DISCOUNT, "stratify": 0.0, "alpha": 0.0}
+    given |= {"num_players": P, "width": W, "num_actions": A, "num_phases": F, "frame": "mover", "moves": MOVES}
+    given |= {"megabytes": bytes_needed(capacity, P, W, A, F) / 2**20, **settings}
+    sections: dict[str, Any] = {"replay": ReplayConfig(), "learner": LearnerConfig(), "search": SearchConfig()}
+    for name in list(given):
+        section, key = ELSEWHERE.get(name, ("replay", name))
+        if hasattr(sections[section], key):
+            sections[section] = replace(sections[section], **{key: given.pop(name)})
+    return ReplayBuffer(config=Config(**sections), **given)
 
 
 def game(length: int, seed: int = 0) -> Episode:
@@ -139,7 +150,7 @@ def test_keep_share_keeps_a_share_of_all_decisions_ever_added() -> None:
 
 
 def test_keep_share_always_keeps_the_newest_game() -> None:
-    replay = make(64, keep_share=0.01, keep_at_least=0)
+    replay = make(64, keep_share=0.01, keep_at_least=1)
     for seed in range(3):
         replay.add(game(9, seed))
         assert [stamp for stamp, _, _ in contents(replay)] == [seed]
@@ -169,10 +180,10 @@ def test_the_arrays_fill_the_memory_budget(budget: int, players: int, width: int
     sizes = {"num_players": players, "width": width, "num_actions": actions, "num_phases": phases}
     least = bytes_needed(FAN, **sizes)
     if budget < least:
-        with pytest.raises(ValueError, match=f"replay.budget_bytes: expected at least {least}"):
-            make(budget_bytes=budget, **sizes)
+        with pytest.raises(ValueError, match=f"replay.megabytes: expected at least {least / 2**20:.3g}, "):
+            make(megabytes=budget / 2**20, **sizes)
         return
-    replay = make(budget_bytes=budget, **sizes)
+    replay = make(megabytes=budget / 2**20, **sizes)
     assert replay.nbytes == bytes_needed(replay.capacity, **sizes) <= budget
     assert bytes_needed(replay.capacity + FAN, **sizes) > budget
     for decisions in (replay.capacity, replay.capacity - FAN + 1):
@@ -567,18 +578,20 @@ def test_an_empty_state_begins_at_row_zero() -> None:
     ("setting", "value", "message"),
     [
         ("frame", "table", "replay.frame: expected one of root, mover, got 'table'"),
-        ("unroll", -1, "replay.unroll"),
-        ("steps", 0, "replay.steps"),
-        ("discount", 0.0, "replay.discount"),
-        ("discount", 1.1, "replay.discount"),
-        ("stratify", 1.5, "replay.stratify"),
-        ("alpha", -0.1, "replay.alpha"),
-        ("beta", -0.1, "replay.beta"),
+        ("unroll", 0, "learner.unroll: expected 1 or more, got 0"),
+        ("steps", 0, "learner.td_steps: expected 1 or more, got 0"),
+        ("discount", 0.0, "search.discount: expected more than 0, at most 1, got 0.0"),
+        ("discount", 1.1, "search.discount: expected more than 0, at most 1, got 1.1"),
+        ("stratify", 1.5, "replay.stratify: expected 0 to 1, got 1.5"),
+        ("alpha", -0.1, "replay.alpha: expected 0 or more, got -0.1"),
+        ("beta", -0.1, "replay.beta: expected 0 or more, got -0.1"),
         ("epsilon", 0.0, "replay.epsilon"),
         ("num_players", 0, "replay.num_players"),
         ("num_actions", 65, "replay.num_actions: expected 1 to 64, got 65"),
         ("num_phases", 0, "replay.num_phases"),
-        ("budget_bytes", 100, r"replay.budget_bytes: expected at least \d+, the room of 32 decisions, got 100"),
+        ("keep_share", 1.5, "replay.keep_share: expected 0 to 1, got 1.5"),
+        ("keep_at_least", 0, "replay.keep_at_least: expected 1 or more, got 0"),
+        ("megabytes", 1e-4, r"replay.megabytes: expected at least 0\.00\d+, the room of 32 decisions, got 0.0001"),
     ],
 )
 def test_a_bad_setting_is_refused_by_name(setting: str, value: Any, message: str) -> None:

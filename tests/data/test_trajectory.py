@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from muzero.config import Config, ReplayConfig
 from muzero.data import trajectory
 from muzero.data.replay_buffer import ReplayBuffer
 from muzero.data.targets import unroll
@@ -72,12 +73,9 @@ def test_a_new_field_is_one_line_and_reaches_buffer_episode_ring_and_checkpoint(
         width=W,
         num_actions=A,
         num_phases=3,
-        budget_bytes=100_000,
-        unroll=2,
-        steps=1,
-        discount=1.0,
         frame="mover",
         moves=one_phase(A),
+        config=Config(replay=ReplayConfig(megabytes=0.1)),
     )
     replay.add(episode)
     assert (replay.state()["seconds"] == seconds).all()

@@ -102,6 +102,7 @@ def test_a_match_resumes_where_it_was_interrupted(tmp_path: Path) -> None:
 SHORT = replace(BOTS, b="bot:column_hunter", games=30, batch=10)
 
 
+@pytest.mark.xdist_group("processes")
 def test_matches_at_once_equal_matches_one_by_one(processes: ProcessPool) -> None:
     configs = [replace(SHORT, a=a, games=games) for a, games in (("random", 14), ("bot:naive", 30), ("bot:greedy", 6))]
     for config, result, games in play_matches(configs, processes, quiet=True):

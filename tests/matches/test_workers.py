@@ -47,6 +47,7 @@ def test_games_are_counted_as_they_end(a: str) -> None:
     check_counting(InProcess(), a)
 
 
+@pytest.mark.xdist_group("processes")
 def test_games_are_counted_as_they_end_in_other_processes(processes: ProcessPool) -> None:
     check_counting(processes, "random")
 

@@ -1,4 +1,7 @@
-"""Our search against mctx on the same random problems: same visits, same actions. Needs the extra `mctx`."""
+"""Our search against mctx on the same random problems: same visits, same actions. Needs the extra `mctx`.
+
+`make test-all` installs mctx and runs these tests; test_golden.py compares with stored results of mctx by default.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from tests.mcts.worlds import Problem, make_search, ours, pack
 mctx = pytest.importorskip("mctx", reason="install the extra: pip install -c constraints.txt -e '.[mctx]'")
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+pytestmark = pytest.mark.slow
 
 
 def theirs(problem: Problem, algorithm: str, simulations: int, discount: float) -> Any:

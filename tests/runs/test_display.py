@@ -33,9 +33,9 @@ def test_win_rates_in_training_and_the_clock_of_self_play_are_shown() -> None:
     """Win rates are the mean over the curriculum's bots; concurrent self-play has a clock of its own."""
     out = io.StringIO()
     diagnostics = {"win_rate_a": 0.2, "win_rate_b": 0.3, "games": 7}
-    beside = {"env": 0.1, "tree": 0.3, "network": 0.6}
+    clock = {"seconds": {"learner": 2.0}, "concurrent_selfplay": {"env": 0.1, "tree": 0.3, "network": 0.6}}
     display = Display(console=Console(file=out))
-    display.update({"iteration": 7, "diagnostics": diagnostics}, {"seconds": {"learner": 2.0}, "beside": beside})
+    display.update({"iteration": 7, "diagnostics": diagnostics}, clock)
     ending = "  bots in training 25.0%  time: learner 100%  self-play: env 10% tree 30% network 60%\n"
     assert out.getvalue().endswith(ending)
 

@@ -18,6 +18,7 @@ from muzero.selfplay.worker import PlayResult
 from tests.selfplay.workers import ask, request, runtime_settings, same, seen_in, weights
 
 ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.xdist_group("ray")  # one process starts the cluster and its actors
 
 
 @pytest.fixture(scope="module")

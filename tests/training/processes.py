@@ -42,9 +42,10 @@ TINY = [
 ]
 WAIT = 240.0
 
-# Processes are forked from one that has imported everything, which takes longer than most runs.
+# Processes are forked from one that has imported everything, which takes longer than most runs. Torch imports its
+# compiler when the first optimiser is made, compiled or not.
 _fork = multiprocessing.get_context("forkserver")
-_fork.set_forkserver_preload(["muzero.train", "tests.training.processes"])
+_fork.set_forkserver_preload(["muzero.train", "tests.training.processes", "torch._dynamo"])
 
 
 @dataclass(frozen=True)

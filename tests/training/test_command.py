@@ -11,6 +11,8 @@ from muzero.training.command import EXIT_BAD_INPUT, run_directory
 from tests.composing import compose_config
 from tests.training.processes import TINY, Run
 
+pytestmark = pytest.mark.xdist_group("runs")  # one process has the reference and the fork server
+
 
 @pytest.mark.parametrize(
     ("setting", "message"),

@@ -19,6 +19,8 @@ from muzero.runs import checkpoint, metrics
 from muzero.runs.run_directory import EXIT_REQUEUE
 from tests.training.processes import TINY, WAIT, Death, Run, result, same
 
+pytestmark = pytest.mark.xdist_group("runs")  # one process has the reference and the fork server
+
 
 def test_finished_run_has_nothing_left_to_do(reference: Path, tmp_path: Path) -> None:
     shutil.copytree(reference, tmp_path / "run")

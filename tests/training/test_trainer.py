@@ -19,6 +19,8 @@ from muzero.training import trainer
 from tests.composing import compose_config
 from tests.training.processes import WAIT, Run, result, same
 
+pytestmark = pytest.mark.xdist_group("runs")  # one process has the reference and the fork server
+
 
 def test_smoke_preset_logs_evaluates_and_saves(tmp_path: Path) -> None:
     """As a user starts it: the documented command in a fresh interpreter, and the display of a file."""
