@@ -1,4 +1,4 @@
-"""What the planner knows of Skyjo: values, rewards and advantages as the search meets them, compared with the truth.
+"""Checks of the planner on Skyjo: values, rewards and advantages as the search meets them, compared with the truth.
 
     python -m experiments.skyjo_planner --runs runs/belief runs/baseline --out runs/planner
 

@@ -20,7 +20,7 @@ class Chance {
   size_t game_counts() const { return static_cast<size_t>(config_.pools) * static_cast<size_t>(config_.outcomes - 1); }
 
   // Prepares a root. counts [pools, outcomes - 1] or null if they are not needed: unseen cards of each kind.
-  void begin(int game, uint64_t key, const int16_t* counts) {
+  void begin(int game, uint64_t key, const float* counts) {
     if (path_.empty()) return;
     path_[tree_.at(game, kRoot)] = native::make_key({key, 2});
     if (counts) std::copy_n(counts, game_counts(), &counts_[static_cast<size_t>(game) * game_counts()]);
@@ -48,11 +48,10 @@ class Chance {
     softmax(logit, codes, prior, tree_.stride);
     if (config_.chance_source == ChanceSource::kUniform) {
       for (int c = 1; c < O; ++c) prior[c] = (1.0f - prior[0]) / static_cast<float>(O - 1);
-    } else if (config_.chance_source == ChanceSource::kExact) {
-      int left[kMaxEdges];
-      const int total = cards_left(game, node, left);
-      for (int c = 1; c < O && total > 0; ++c)
-        prior[c] = (1.0f - prior[0]) * static_cast<float>(left[c]) / static_cast<float>(total);
+    } else if (config_.needs_counts()) {
+      float left[kMaxEdges];
+      const float total = cards_left(game, node, left);
+      for (int c = 1; c < O && total > 0; ++c) prior[c] = (1.0f - prior[0]) * left[c] / total;
     }
     uint64_t possible = 0;
     for (int c = 0; c < O; ++c) possible |= uint64_t{prior[c] > 0} << c;
@@ -91,38 +90,39 @@ class Chance {
     return outcome;
   }
 
-  // Cards of each kind left in the pool that a chance node draws from, by code; returns their number.
-  int cards_left(int game, size_t node, int* left) const {
+  // Cards of each kind left in the pool that a chance node draws from, by code; returns their number. Numbers are not
+  // whole where the counts are expectations.
+  float cards_left(int game, size_t node, float* left) const {
     const auto kinds = static_cast<size_t>(config_.outcomes - 1);
-    const int16_t* counts = &counts_[static_cast<size_t>(game) * game_counts()];
+    const float* counts = &counts_[static_cast<size_t>(game) * game_counts()];
     const auto pool = [&](size_t chance) {
       const Node& above = tree_.node[tree_.at(game, tree_.node[chance].parent)];
       return counts + config_.pool[static_cast<size_t>(above.phase) * static_cast<size_t>(config_.actions) +
                                    static_cast<size_t>(tree_.node[chance].edge)] *
                           kinds;
     };
-    const int16_t* own = pool(node);
+    const float* own = pool(node);
     left[0] = 0;
     for (size_t c = 0; c < kinds; ++c) left[c + 1] = own[c];
     for (size_t n = tree_.at(game, tree_.node[node].parent); tree_.node[n].parent != kNone;) {
       const size_t up = tree_.at(game, tree_.node[n].parent);
       if (tree_.node[up].chance && tree_.node[n].edge > 0) {
-        const int16_t* drawn_from = pool(up);
+        const float* drawn_from = pool(up);
         // Pools with equal counts are views of the same cards.
         const bool same = drawn_from == own || std::equal(own, own + kinds, drawn_from);
-        if (same) --left[tree_.node[n].edge];
+        if (same) left[tree_.node[n].edge] -= 1;
       }
       n = up;
     }
-    int total = 0;
-    for (size_t c = 1; c <= kinds; ++c) total += left[c] = std::max(left[c], 0);
+    float total = 0;
+    for (size_t c = 1; c <= kinds; ++c) total += left[c] = std::max(left[c], 0.0f);
     return total;
   }
 
   const Setup& config_;
   const Tree& tree_;
   std::vector<uint64_t> path_;   // [B, N] key of the path to each node
-  std::vector<int16_t> counts_;  // [B, pools, outcomes - 1] unseen cards at the root
+  std::vector<float> counts_;    // [B, pools, outcomes - 1] unseen cards at the root
 };
 
 }  // namespace mcts

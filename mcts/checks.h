@@ -14,19 +14,20 @@ namespace mcts {
 }
 
 // Refuses counts of unseen cards that are missing or negative.
-inline void check_counts(const Setup& config, int count, const int16_t* counts) {
+inline void check_counts(const Setup& config, int count, const float* counts) {
   if (!counts && config.needs_counts()) {
-    throw std::invalid_argument("counts: expected unseen cards, because chance_source is exact, got None");
+    throw std::invalid_argument("counts: expected unseen cards, because chance_source is exact or cards, got None");
   }
   const int64_t numbers = int64_t{config.pools} * (config.outcomes - 1);
   for (int64_t i = 0; counts && i < count * numbers; ++i) {
-    if (counts[i] < 0) refuse_root(i / numbers, "counts: expected 0 or more, got " + std::to_string(counts[i]));
+    if (!(counts[i] >= 0 && counts[i] <= 1e6f))
+      refuse_root(i / numbers, "counts: expected 0 to 1000000, got " + std::to_string(counts[i]));
   }
 }
 
 // Refuses roots that cannot be searched; `Search::begin` explains the arguments.
 inline void check_roots(const Setup& config, int count, const uint64_t* legal, const int8_t* phase,
-                        const int16_t* counts, const uint8_t* classes) {
+                        const float* counts, const uint8_t* classes) {
   const int A = config.actions;
   for (int game = 0; game < count; ++game) {
     if (!legal[game]) refuse_root(game, "no action is legal");

@@ -44,7 +44,7 @@ struct Range {
 enum class Algorithm { kGumbel, kPuct };
 enum class Backup { kMaxn, kEgo };
 enum class Unvisited { kNeutral, kLowest };
-enum class ChanceSource { kLearned, kExact, kUniform };
+enum class ChanceSource { kLearned, kExact, kUniform, kCards };
 enum class ChanceChoice { kSpread, kPrior };
 
 // Choices are members of an enum, named in its order.
@@ -111,10 +111,11 @@ struct Config {
     v.real("value_visits", &Config::value_visits, from_zero,
            "gumbel: visits at which an action's value counts half, the other half being the node's mixed value, "
            "which stands for untried actions; 0 trusts a single visit fully");
-    v.choice("chance_source", &Config::chance_source, Choices{"learned", "exact", "uniform"},
-             "probabilities of the outcomes of a chance event: the network's (learned), in proportion to the unseen "
-             "cards that begin is given, without those drawn on the path (exact), or equal (uniform); that no "
-             "outcome is seen is as likely as the network says");
+    v.choice("chance_source", &Config::chance_source, Choices{"learned", "exact", "uniform", "cards"},
+             "probabilities of the outcomes of a chance event: as the network expects after the action (learned), in "
+             "proportion to the unseen cards, without those drawn on the path (exact), equal (uniform), or in "
+             "proportion to the unseen cards as the network believes them to be at the root (cards); that no outcome "
+             "is seen is as likely as the network says");
     v.choice("chance_choice", &Config::chance_choice, Choices{"spread", "prior"},
              "which outcome a visit of a chance node follows: stratified draws, which are unbiased (spread), or the "
              "highest probability / (visits + 1), as in Stochastic MuZero (prior)");
@@ -177,7 +178,9 @@ struct Setup : Config {
   // Numbers per row that `expand` takes: logits, outcome logits if there are outcomes, values, rewards.
   int width() const { return actions + (outcomes > 1 ? outcomes : 0) + 2 * values(); }
   // Whether `begin` must be told how many cards of each kind are unseen.
-  bool needs_counts() const { return outcomes > 1 && chance_source == ChanceSource::kExact; }
+  bool needs_counts() const {
+    return outcomes > 1 && (chance_source == ChanceSource::kExact || chance_source == ChanceSource::kCards);
+  }
   int slots() const { return players * static_cast<int>(block_of.size()); }
 
   void check() const {

@@ -73,7 +73,7 @@ class Search {
   // counts [B, pools, outcomes - 1] or null: unseen cards of each kind. classes [B, slots] or null: classes of the slots,
   // by which equivalent actions are joined.
   void begin(int count, const float* outputs, const uint64_t* legal, const int8_t* phase, const uint64_t* keys,
-             const float* noise = nullptr, const int16_t* counts = nullptr, const uint8_t* classes = nullptr) {
+             const float* noise = nullptr, const float* counts = nullptr, const uint8_t* classes = nullptr) {
     const int A = config_.actions, V = config_.values();
     check_roots(config_, count, legal, phase, counts, classes);
     begun_ = false;

@@ -195,7 +195,7 @@ class Search:
         phase: NDArray[np.int8] | None = None,
         keys: NDArray[np.uint64] | None = None,
         noise: NDArray[np.float32] | None = None,
-        counts: NDArray[np.int16] | None = None,
+        counts: NDArray[np.int16] | NDArray[np.float32] | None = None,
         classes: NDArray[np.uint8] | None = None,
     ) -> None:
         """Starts new trees: up to `batch` of them. B is their number in all shapes until the next `begin`.
@@ -208,7 +208,7 @@ class Search:
           noise: [B, A] root noise to use instead of drawing it. Of equivalent actions, gumbel uses the first one's and
             puct the sum.
           counts: [B, pools, O - 1] unseen cards of each kind in each pool, in the order of the outcome codes from 1 on;
-            needed for chance_source "exact".
+            needed for chance_source "exact" or "cards".
           classes: [B, S] classes of the slots of all players, from the player to move on: slots of a player with the
             same class may trade places. Equivalent actions are then searched as one; None searches them apart.
         """
@@ -217,7 +217,8 @@ class Search:
         keys = np.arange(count, dtype=np.uint64) if keys is None else keys
         if noise is not None and not np.isfinite(noise).all():
             raise ValueError("noise: expected finite numbers")
-        self._native.begin(outputs, legal, phase, keys, noise, counts, classes)
+        numbers = None if counts is None else np.ascontiguousarray(counts, np.float32)
+        self._native.begin(outputs, legal, phase, keys, noise, numbers, classes)
         self.active = count
 
     def requests(self) -> Requests:

@@ -71,11 +71,18 @@ class ModelConfig(Section):
         True, "with ego, in games with private hands: show each player the own board first, whoever is to move"
     )
     outcome_heads: bool = flag(False, "predict the winner and the ranks; set by +variant")
+    card_beliefs: bool = flag(
+        False,
+        "predict the card in each slot that the player to move cannot see, learned from the true cards; needs "
+        "chance=game; set by +variant",
+    )
 
     def check_together(self) -> None:
         """See `Section`."""
         expected = "transformer with model.latent=flat (the columns encoder cannot tell the slots of one vector apart)"
         require(self.encoder != "columns" or self.latent == "slots", "model.encoder", expected, self.encoder)
+        told = not self.card_beliefs or self.chance == "game"
+        require(told, "model.card_beliefs", "false unless model.chance=game", self.card_beliefs)
         require(self.width % self.heads == 0, "model.width", f"a multiple of heads ({self.heads})", self.width)
         require(self.value_min < self.value_max, "model.value_min", f"less than {self.value_max}", self.value_min)
 
@@ -173,6 +180,7 @@ class LearnerConfig(Section):
         least=0,
         meaning="weight of values and rewards of afterstates, whose chance event is not told (model.chance)",
     )
+    cards_weight: float = number(0.5, least=0, meaning="weight of the beliefs about hidden cards (model.card_beliefs)")
     outcome_weight: float = number(0.5, least=0, meaning="weight of the outcomes of chance events (model.chance)")
     ramp_iterations: int = number(
         100, least=0, meaning="iterations over which the winner and rank weights go from start to end; 0: at once"

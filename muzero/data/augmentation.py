@@ -56,8 +56,14 @@ class SlotPermutation:
         renamed, rows = self.actions(to), np.arange(B)[:, None]
         policy = np.empty_like(batch.policy)
         policy[rows, :, renamed] = batch.policy.transpose(0, 2, 1)
+        slots = np.arange(batch.hidden.shape[2]).reshape(-1, to.shape[1])  # slots of each player
+        hidden = np.empty_like(batch.hidden)
+        for own in slots:
+            np.put_along_axis(hidden, own[0] + to[:, None].astype(np.int64), batch.hidden[:, :, own], 2)
         obs = self._tables.relabel(batch.obs.reshape(B * (K + 1), -1), np.repeat(to, K + 1, 0))
-        return replace(batch, actions=renamed[rows, batch.actions], policy=policy, obs=obs.reshape(batch.obs.shape))
+        return replace(
+            batch, actions=renamed[rows, batch.actions], policy=policy, obs=obs.reshape(batch.obs.shape), hidden=hidden
+        )
 
     def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Permute the slots of a batch at random."""

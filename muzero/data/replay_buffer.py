@@ -44,6 +44,8 @@ class Batch(Targets):
 
     Attributes:
       obs: int16 [B, K+1, W] observations of the players to move; past the end of the episode, the last one repeated.
+      hidden: int8 [B, K+1, S] cards in slots that the player to move cannot see, as outcome codes; 0 elsewhere. Labels of
+        card beliefs: nothing but their loss may read them.
       live: float32 [B, K+1] mask of the positions in the episode, 0 past its end.
       weights: float32 [B] importance weights, 1 for the stored position that is the least likely to be drawn.
       index: int64 [B] row of the window's first position in the ring.
@@ -51,6 +53,7 @@ class Batch(Targets):
     """
 
     obs: NDArray[np.int16]
+    hidden: NDArray[np.int8]
     live: NDArray[np.float32]
     weights: NDArray[np.float32]
     index: NDArray[np.int64]
@@ -78,15 +81,20 @@ class Positions:
     stamp: NDArray[np.int64]
 
 
-def bytes_needed(capacity: int, num_players: int, width: int, num_actions: int, num_phases: int) -> int:
+def bytes_needed(
+    capacity: int, num_players: int, width: int, num_actions: int, num_phases: int, num_slots: int = 0
+) -> int:
     """Bytes of a replay buffer for `capacity` decisions, a multiple of `FAN`."""
-    row = row_bytes(num_players, width, num_actions) + np.dtype(np.int64).itemsize  # a row and its stamp
+    row = row_bytes(num_players, width, num_actions, num_slots) + np.dtype(np.int64).itemsize  # a row and its stamp
     return row * capacity + SumTree.bytes_needed(capacity, num_phases)
 
 
-def megabytes_needed(decisions: int, num_players: int, width: int, num_actions: int, num_phases: int) -> float:
+def megabytes_needed(
+    decisions: int, num_players: int, width: int, num_actions: int, num_phases: int, num_slots: int = 0
+) -> float:
     """Megabytes of a replay buffer that holds this many decisions."""
-    return bytes_needed(-(-decisions // FAN) * FAN, num_players, width, num_actions, num_phases) / 2**20
+    rounded = -(-decisions // FAN) * FAN
+    return bytes_needed(rounded, num_players, width, num_actions, num_phases, num_slots) / 2**20
 
 
 class ReplayBuffer:
@@ -99,6 +107,7 @@ class ReplayBuffer:
       config: settings of the run, whose defaults and ranges muzero/config.py declares: those of `replay`,
         `learner.unroll` (steps of a window after its first position, K), `learner.td_steps` and
         `learner.td_lambda` (returns) and `search.discount` (of the returns, per decision).
+      num_slots: number of slots of all players whose hidden cards are stored.
       epsilon: number that is added to every priority.
 
     Attributes:
@@ -115,6 +124,7 @@ class ReplayBuffer:
         frame: str,
         moves: Moves,
         config: Config,
+        num_slots: int = 0,
         epsilon: float = 1e-3,
     ) -> None:
         for name, size in (("num_players", num_players), ("width", width), ("num_phases", num_phases)):
@@ -126,7 +136,7 @@ class ReplayBuffer:
             section.check()
         replay = config.replay
         self.num_players, self.width = num_players, width
-        self.num_actions, self.num_phases = num_actions, num_phases
+        self.num_actions, self.num_phases, self.num_slots = num_actions, num_phases, num_slots
         self.unroll, self.steps = config.learner.unroll, config.learner.td_steps
         self.td_lambda, self.moves = config.learner.td_lambda, moves
         self.discount, self.frame, self.epsilon = config.search.discount, frame, epsilon
@@ -134,14 +144,14 @@ class ReplayBuffer:
         self.stratify, self.alpha, self.beta = replay.stratify, replay.alpha, replay.beta
 
         def needed(nodes: int) -> int:
-            return bytes_needed(nodes * FAN, num_players, width, num_actions, num_phases)
+            return bytes_needed(nodes * FAN, num_players, width, num_actions, num_phases, num_slots)
 
         budget = int(replay.megabytes * 2**20)
         nodes = bisect_right(range(1, 2 + budget // FAN), budget, key=needed)
         least = f"at least {needed(1) / 2**20:.3g}, the room of {FAN} decisions"
         require(nodes >= 1, "replay.megabytes", least, replay.megabytes)
         self.capacity = nodes * FAN
-        self._rows = allocate((DECISION, EPISODE, RING), (self.capacity,), num_players, width, num_actions)
+        self._rows = allocate((DECISION, EPISODE, RING), (self.capacity,), num_players, width, num_actions, num_slots)
         self._stamp = np.full(self.capacity, _EVICTED)
         self._tree = SumTree(self.capacity, num_phases, self._rows["phase"])
         self._head = 0  # row of the next episode, if it fits before the end of the ring
@@ -223,7 +233,7 @@ class ReplayBuffer:
         """Refuse an episode that is broken, of another game, or longer than the ring."""
         episode.check()
         sizes = {"num_players": episode.num_players, "width": episode.obs.shape[1]}
-        sizes["num_actions"] = episode.policy.shape[1]
+        sizes |= {"num_actions": episode.policy.shape[1], "num_slots": episode.hidden.shape[1]}
         for name, size in sizes.items():
             require(size == getattr(self, name), f"episode.{name}", str(getattr(self, name)), size)
         require_range("episode.phase", episode.phase, self.num_phases)
@@ -265,6 +275,7 @@ class ReplayBuffer:
         return Batch(
             **vars(unroll(rows, index, self.frame, self.moves, luck)),
             obs=rows["obs"].take(np.minimum(steps, end - 1), 0),
+            hidden=rows["hidden"].take(np.minimum(steps, end - 1), 0),
             live=(steps < end).astype(np.float32),
             weights=((lowest / probability) ** self.beta).astype(np.float32),
             index=index,
@@ -376,7 +387,16 @@ class ReplayBuffer:
 
     def _settings(self) -> dict[str, int | float]:
         """Settings on which the stored rows depend."""
-        sizes = ("num_players", "width", "num_actions", "num_phases", "capacity", "keep_share", "keep_at_least")
+        sizes = (
+            "num_players",
+            "width",
+            "num_actions",
+            "num_phases",
+            "num_slots",
+            "capacity",
+            "keep_share",
+            "keep_at_least",
+        )
         return {
             f"setting.{name}": getattr(self, name)
             for name in (*sizes, "steps", "td_lambda", "discount", "alpha", "epsilon")
@@ -393,7 +413,7 @@ class ReplayBuffer:
             require(state[name] == expected, f"state.{name}", str(expected), state[name])
         n, length = len(state["weight"]), state["length"]
         for f in _saved_fields():
-            shape = f.shape(self.num_players, self.width, self.num_actions)
+            shape = f.shape(self.num_players, self.width, self.num_actions, self.num_slots)
             require_array(f"state.{f.name}", state[f.name], f.dtype, (n, *shape))
         require_array("state.weight", state["weight"], np.dtype(np.float32), (n,))
         require_array("state.length", length, np.dtype(np.int64), (len(length),))

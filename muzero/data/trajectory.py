@@ -4,7 +4,8 @@
 (`TrajectoryBuffer`) and the rows of the replay buffer (`allocate`, `ring_rows`) are made from that declaration. A new
 field is therefore one new line in `Episode`, plus the code that computes it and the code that reads it.
 
-Players are listed by seat. Shapes: T decisions, B tables, P players, W numbers in an observation, A actions.
+Players are listed by seat. Shapes: T decisions, B tables, P players, W numbers in an observation, A actions, S slots of
+all players, counted from the player to move.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Field:
       name: name of the array.
       scope: scope of the field, DECISION, EPISODE or RING.
       dtype: type of its numbers.
-      dims: letters of its dimensions, out of P, W and A; "" for one number.
+      dims: letters of its dimensions, out of P, W, A and S; "" for one number.
       meaning: description in one line, for people.
       past_end: content past the end of an episode, REPEATED, ZERO, RANDOM or UNUSED.
       may_be_nan: whether NaN stands for an unknown number.
@@ -57,9 +58,9 @@ class Field:
     past_end: str
     may_be_nan: bool = False
 
-    def shape(self, num_players: int, width: int, num_actions: int) -> tuple[int, ...]:
+    def shape(self, num_players: int, width: int, num_actions: int, num_slots: int = 0) -> tuple[int, ...]:
         """Shape of one decision's (or one episode's) part of the array."""
-        sizes = {"P": num_players, "W": width, "A": num_actions}
+        sizes = {"P": num_players, "W": width, "A": num_actions, "S": num_slots}
         return tuple(sizes[letter] for letter in self.dims)
 
 
@@ -90,6 +91,7 @@ class Episode:
     has_policy: NDArray[np.bool_] = field(metadata=_decision(np.bool_, "", "the current network searched here", ZERO))
     values: NDArray[np.float32] = field(metadata=_decision(np.float32, "P", "search values, or NaN", UNUSED, True))
     outcome: NDArray[np.int8] = field(metadata=_decision(np.int8, "", "chance event after the action, 0: none", ZERO))
+    hidden: NDArray[np.int8] = field(metadata=_decision(np.int8, "S", "cards that the mover cannot see", ZERO))
     scores: NDArray[np.int32] = field(metadata=_decision(np.int32, "P", "points before the action", UNUSED))
     ranks: NDArray[np.int8] = field(metadata=_episode(np.int8, "P", "1 is best, ties share the better rank", REPEATED))
     truncated: bool = field(metadata=_episode(np.bool_, "", "cut off before its end; ranks are void", REPEATED))
@@ -110,6 +112,7 @@ class Episode:
             require(getattr(self, name).ndim == 1, f"episode.{name}", "one dimension", getattr(self, name).shape)
         for name in ("obs", "policy"):
             require(getattr(self, name).ndim == 2, f"episode.{name}", "two dimensions", getattr(self, name).shape)
+        require(self.hidden.ndim == 2, "episode.hidden", "two dimensions", self.hidden.shape)
         T, P, W, A = len(self), self.num_players, self.obs.shape[1], self.policy.shape[1]
         require(T >= 1, "episode.action", "at least one decision", T)
         require(P >= 1, "episode.ranks", "at least one player", P)
@@ -117,7 +120,9 @@ class Episode:
         for declared in schema(DECISION, EPISODE):
             name, leading = declared.name, (T,) if declared.scope == DECISION else ()
             array = np.asarray(self.truncated) if name == "truncated" else getattr(self, name)
-            require_array(f"episode.{name}", array, declared.dtype, (*leading, *declared.shape(P, W, A)))
+            require_array(
+                f"episode.{name}", array, declared.dtype, (*leading, *declared.shape(P, W, A, self.hidden.shape[1]))
+            )
             if declared.may_be_nan:
                 require(not np.isinf(array).any(), f"episode.{name}", "numbers or NaN", "infinity")
             elif declared.dtype.kind == "f":
@@ -167,19 +172,24 @@ Rows = dict[str, NDArray[Any]]
 
 
 def allocate(
-    scopes: tuple[str, ...], leading: tuple[int, ...], num_players: int, width: int, num_actions: int
+    scopes: tuple[str, ...],
+    leading: tuple[int, ...],
+    num_players: int,
+    width: int,
+    num_actions: int,
+    num_slots: int = 0,
 ) -> dict[str, NDArray[Any]]:
     """Make zeroed arrays for the fields of the given scopes, with `leading` dimensions in front of each.
 
     The memory is taken now, not when it is first used: a lack of it shows at the start of a run.
     """
-    sizes = num_players, width, num_actions
+    sizes = num_players, width, num_actions, num_slots
     return {f.name: np.full((*leading, *f.shape(*sizes)), 0, f.dtype) for f in schema(*scopes)}
 
 
-def row_bytes(num_players: int, width: int, num_actions: int) -> int:
+def row_bytes(num_players: int, width: int, num_actions: int, num_slots: int = 0) -> int:
     """Size of one row of the replay buffer in bytes."""
-    sizes = num_players, width, num_actions
+    sizes = num_players, width, num_actions, num_slots
     return sum(f.dtype.itemsize * int(np.prod(f.shape(*sizes))) for f in schema(DECISION, EPISODE, RING))
 
 
@@ -211,14 +221,17 @@ class TrajectoryBuffer:
     Args:
       num_tables, num_players, width, num_actions: numbers of tables, players, integers of an observation, and actions.
       longest: largest number of decisions of a game.
+      num_slots: number of slots of all players whose hidden cards are stored.
 
     Attributes:
       time: number of steps stored, and index of the row being written.
       begun: int64 [B] time of the first decision of the game in progress at each table.
     """
 
-    def __init__(self, num_tables: int, num_players: int, width: int, num_actions: int, longest: int) -> None:
-        self._tables, self._sizes = num_tables, (num_players, width, num_actions)
+    def __init__(
+        self, num_tables: int, num_players: int, width: int, num_actions: int, longest: int, num_slots: int = 0
+    ) -> None:
+        self._tables, self._sizes = num_tables, (num_players, width, num_actions, num_slots)
         self.time = 0
         self.begun = np.zeros(num_tables, np.int64)
         # There is room for most games and parts of the next ones, so that the memory does not grow little by little.

@@ -79,3 +79,22 @@ class FlatPolicy(nn.Module):
     def forward(self, boards: None, features: Tensor) -> Tensor:
         """features [B, L] -> logits [B, A]"""
         return self.head(features)  # type: ignore[no-any-return]
+
+
+class FlatCardBeliefs(nn.Module):
+    """Head of the cards that the player to move cannot see: a distribution over kinds for each slot."""
+
+    def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
+        super().__init__()
+        self.shape, self.players = (spec.num_slots, spec.num_outcomes), spec.num_players
+        self.head = mlp(config.latent_dim, config.hidden, spec.num_slots * spec.num_outcomes)
+
+    def seat_indices(self, players: int) -> SeatIndices:
+        """See `Network.seat_indices`: slots stand player by player."""
+        kept = torch.arange(self.shape[0] // self.players * players * self.shape[1])
+        return {f"head.2.{kind}": (0, kept) for kind in ("weight", "bias")}
+
+    def forward(self, boards: None, features: Tensor) -> Tensor:
+        """features [B, L] of the player to move -> logits [B, S, O]"""
+        out: Tensor = self.head(features)
+        return out.view(len(features), *self.shape)

@@ -35,6 +35,8 @@ class Prediction(NamedTuple):
       outcome: [B, O] logits of the outcome of the chance event in the step to this latent, of use where that outcome
         was not told; None if the network does not tell outcomes apart.
       points: [B, P, M] logits of the points that each seat still gets, over `points_support`; None without that head.
+      cards: [B, S, O] logits of the card in each slot that the player to move cannot see, 0 for none, slots in the order
+        of observations from the mover on; None without that head.
     """
 
     policy: Tensor
@@ -44,6 +46,7 @@ class Prediction(NamedTuple):
     reward: Tensor
     outcome: Tensor | None = None
     points: Tensor | None = None
+    cards: Tensor | None = None
 
 
 class BaseNetwork(nn.Module, ABC):
@@ -179,6 +182,12 @@ class BaseNetwork(nn.Module, ABC):
         if self.frame == "root":
             return numbers[:, :1]
         return numbers.gather(1, (-to_play % self.num_players).unsqueeze(1))
+
+    def card_counts(self, latent: Tensor) -> Tensor:
+        """Expected number of hidden cards of each kind, [B, O - 1], for roots [B, L]; needs the head `cards`."""
+        cards = self.predict(latent, torch.zeros(len(latent), dtype=torch.int64, device=latent.device)).cards
+        assert cards is not None, "the search asks for this only if the network has card beliefs"
+        return cards.float().softmax(-1)[:, :, 1:].sum(1)
 
     # ---- for the learner ---------------------------------------------------------------------------------
 

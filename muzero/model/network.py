@@ -33,10 +33,10 @@ from torch import Tensor, nn
 from muzero.config import ModelConfig
 from muzero.config_fields import require
 from muzero.model.encoders import ColumnsEncoder, TransformerEncoder, groups_read
-from muzero.model.flat import FlatDynamics, FlatPolicy, FlatTrunk
+from muzero.model.flat import FlatCardBeliefs, FlatDynamics, FlatPolicy, FlatTrunk
 from muzero.model.interface import BaseNetwork, Prediction
 from muzero.model.layers import EgoConditioning, SeatIndices, at_least_float32, mlp
-from muzero.model.slots import SlotDecoder, SlotDynamics, SlotPolicy, SlotTrunk, player_dim, rest_dim
+from muzero.model.slots import SlotCardBeliefs, SlotDecoder, SlotDynamics, SlotPolicy, SlotTrunk, player_dim, rest_dim
 from muzero.model.spec import GameSpec
 
 ABLATIONS = ("none", "no_ego", "wrong_ego", "zero_all")
@@ -53,6 +53,7 @@ class Network(BaseNetwork):
       policy, value: heads of a position.
       reward: head of what the step to a position has paid, read from the position as its value is.
       outcome: head of the outcome of a chance event, read from an afterstate; None if the dynamics are told none.
+      cards: head of the cards that the player to move cannot see; None without `config.card_beliefs`.
       points: head of the points that each seat still gets; None without `config.points`.
       winner, rank: heads of the result; None without `config.outcome_heads`.
       decoder: module that predicts what is visible in the slots; None for a flat latent and for games without slots.
@@ -86,6 +87,7 @@ class Network(BaseNetwork):
         self.num_outcomes = spec.outcomes_told(config)
         self.outcome = head(self.num_outcomes) if self.num_outcomes > 1 else None
         self.points = head(config.value_bins * seats) if config.points else None
+        self.cards = make_card_beliefs(spec, config) if config.card_beliefs and self.num_outcomes > 1 else None
         self.winner = head(P) if config.outcome_heads else None
         self.rank = head(P * P) if config.outcome_heads else None
         self.decoder = SlotDecoder(spec, config) if not flat and spec.num_slots else None
@@ -117,6 +119,8 @@ class Network(BaseNetwork):
         P, N = self.num_players, self.config.value_bins
         last = "2." if self.config.latent == "flat" else ""  # prefix of the name of a head's last layer
         parts: SeatIndices = {}
+        if isinstance(self.cards, FlatCardBeliefs):
+            parts |= {f"cards.{key}": part for key, part in self.cards.seat_indices(players).items()}
         for name in ("representation", "dynamics"):
             parts |= {f"{name}.{key}": part for key, part in getattr(self, name).seat_indices(players).items()}
         if isinstance(self.trunk, SlotTrunk):
@@ -163,7 +167,8 @@ class Network(BaseNetwork):
         value, reward = (head(features).reshape(len(latent), P, -1) for head in (self.value, self.reward))
         outcome = None if self.outcome is None else self.outcome(own)
         points = None if self.points is None else self.points(features).reshape(len(latent), P, -1)
-        return Prediction(self.policy(boards, own), value, winner, rank, reward, outcome, points)
+        cards = None if self.cards is None else self.cards(boards, own)
+        return Prediction(self.policy(boards, own), value, winner, rank, reward, outcome, points, cards)
 
     def values_of_observation(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """See `BaseNetwork.values_of_observation`; leaves the policy out."""
@@ -216,6 +221,11 @@ class Network(BaseNetwork):
             numbers = [self.of_root_player(number, to_play) for number in numbers]
         outcome = [] if root or self.outcome is None else [self.outcome(own).float()]
         return torch.cat([self.policy(boards, own).float(), *outcome, *numbers], 1)
+
+
+def make_card_beliefs(spec: GameSpec, config: ModelConfig) -> FlatCardBeliefs | SlotCardBeliefs:
+    """Make the head of hidden cards for a kind of latent."""
+    return FlatCardBeliefs(spec, config) if config.latent == "flat" else SlotCardBeliefs(spec, config)
 
 
 NetworkFactory = Callable[[GameSpec, ModelConfig], BaseNetwork]

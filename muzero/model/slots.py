@@ -363,6 +363,26 @@ class SlotPolicy(nn.Module):
         return logits
 
 
+class SlotCardBeliefs(nn.Module):
+    """Head of the cards that the player to move cannot see: a distribution over kinds for each slot, 0 for no card."""
+
+    order: Tensor
+
+    def __init__(self, spec: GameSpec, config: ModelConfig) -> None:
+        super().__init__()
+        self.slot = nn.Linear(config.slot_dim, config.slot_hidden)
+        self.context = nn.Linear(config.hidden, config.slot_hidden, bias=False)
+        self.kinds = nn.Linear(config.slot_hidden, spec.num_outcomes)
+        order = torch.from_numpy(np.argsort(block_order(spec)))
+        self.register_buffer("order", order, persistent=False)  # place in the latent of each slot of an observation
+
+    def forward(self, boards: Boards | None, features: Tensor) -> Tensor:
+        """boards, features [B, H] of the player to move -> logits [B, S, O], slots in the order of observations"""
+        assert boards is not None
+        seen = F.relu(self.slot(boards.slots) + self.context(features).unsqueeze(1))
+        return self.kinds(seen)[:, self.order]  # type: ignore[no-any-return]
+
+
 class SlotDecoder(nn.Module):
     """Decoder that predicts what is visible in the slots, so that the dynamics learn what actions change there.
 

@@ -19,6 +19,7 @@ from torch import Tensor
 
 import env
 from mcts import ActionTable, Config, Requests, Search
+from muzero.config_fields import require
 from muzero.search.plan import Analysis, Plan
 
 if TYPE_CHECKING:
@@ -82,7 +83,12 @@ class Lane:
             equivalence=_action_table(spec) if config.merge and spec.num_slots else None,
         )
         self._slot_classes = env.SlotClasses(spec.game, spec.num_players) if config.merge and spec.num_slots else None
-        self._exact = network.num_outcomes > 1 and config.chance_source == "exact"
+        self._source = config.chance_source if network.num_outcomes > 1 else "learned"
+        if self._source == "exact":
+            require(spec.counts is not None, "search.chance_source", f"no exact counts in {spec.game}", "exact")
+        if self._source == "cards":
+            believes = network.config.card_beliefs
+            require(believes, "search.chance_source", "another source without model.card_beliefs", "cards")
         self.clock = Clock()
         rows = max(_FEWEST_ROWS, self.trees.leaves * batch)
         outcomes = network.num_outcomes if network.num_outcomes > 1 else 0
@@ -187,7 +193,7 @@ class Lane:
         trees, clock, games = self.trees, self.clock, len(latent)
         started, before = perf_counter(), trees.seconds
         classes = self._slot_classes(obs) if self._slot_classes is not None else None
-        trees.begin(roots, legal, phase, keys, counts=self._counts(obs), classes=classes)
+        trees.begin(roots, legal, phase, keys, counts=self._counts(obs, latent), classes=classes)
         leaves = trees.leaves
         count = leaves * games
         self._latents[0, :games] = latent
@@ -208,12 +214,16 @@ class Lane:
         clock.network += perf_counter() - started - (trees.seconds - before)
         return Plan(actions, policy, values)
 
-    def _counts(self, obs: NDArray[np.int16]) -> NDArray[np.int16] | None:
-        """Unseen cards [B, pools, O - 1] by kind, if the trees weigh chance events by them."""
-        columns = self.network.spec.counts
-        if not self._exact or columns is None:
-            return None
-        return np.ascontiguousarray(obs[:, columns]).reshape(len(obs), -1, self.network.num_outcomes - 1)
+    def _counts(self, obs: NDArray[np.int16], latent: Tensor) -> NDArray[np.int16] | NDArray[np.float32] | None:
+        """Unseen cards [B, pools, O - 1] by kind, exact or as the network believes, if the trees weigh chance by them."""
+        spec, kinds = self.network.spec, self.network.num_outcomes - 1
+        if self._source == "exact":
+            return obs[:, spec.counts].reshape(len(obs), -1, kinds)
+        if self._source == "cards":
+            pools = 1 if spec.phase_table.pool is None else int(spec.phase_table.pool.max()) + 1
+            believed = self.network.card_counts(latent).cpu().numpy()
+            return np.repeat(believed[:, None], pools, 1)
+        return None
 
     def _evaluate(self, first: int, games: int, requests: Requests) -> NDArray[np.float32]:
         """Network outputs of the requests [L * games, ...]; hidden states go to the nodes from `first` on."""

@@ -122,7 +122,7 @@ class SelfPlay:
         self.past_self = make_network(self.spec, config.model).to(self.device).eval()
         t = self.tables
         longest = int(t.rules["max_decisions"])
-        self.trajectory = TrajectoryBuffer(t.num_envs, t.num_players, t.width, t.num_actions, longest)
+        self.trajectory = TrajectoryBuffer(t.num_envs, t.num_players, t.width, t.num_actions, longest, t.num_slots)
         self.started = 0
         self.owner = np.full((count, game.players), SELF, np.int8)
         self.kind = np.full(count, SELF, np.int8)
@@ -210,7 +210,7 @@ class SelfPlay:
         actions = np.where(owner >= 0, moves, actions)
         # The environment's step overwrites its arrays: observations are stored before it, rewards after it.
         trajectory.write(obs=tables.obs, legal=tables.legal_bits, to_play=tables.to_play, phase=tables.phase)
-        trajectory.write(scores=tables.scores)
+        trajectory.write(scores=tables.scores, hidden=tables.true_cards(tables.to_play))
         tables.step(actions)
         trajectory.write(action=actions, rewards=tables.rewards, policy=policy, has_policy=owner == SELF, values=values)
         trajectory.write(outcome=tables.outcome)

@@ -79,6 +79,7 @@ class Learner:
             "winner": c.winner_weight[0] + ramp * (c.winner_weight[1] - c.winner_weight[0]),
             "rank": c.rank_weight[0] + ramp * (c.rank_weight[1] - c.rank_weight[0]),
             "points": c.points_weight,
+            "cards": c.cards_weight,
             "afterstate": c.afterstate_weight,
             "outcome": c.outcome_weight,
             "reconstruction": c.reconstruction_weight,

@@ -22,6 +22,7 @@ LOSSES = (
     "winner",
     "rank",
     "points",
+    "cards",
     "afterstate",
     "outcome",
     "reconstruction",
@@ -118,6 +119,13 @@ def window_losses(
         points = network.points_support.two_hot(batch["points"]).flatten(0, 1)
         losses = (cross_entropy(predicted.points, points) * shares).sum(1)
         totals["points"] = over_windows(losses, batch["outcome_mask"] * batch["live"])
+    if predicted.cards is not None:
+        # Labels are counted from each position's mover; a flat latent counts slots from the root's player.
+        same = batch["to_play"] == 0 if network.frame == "root" else torch.ones_like(batch["to_play"]) > 0
+        cards = F.cross_entropy(
+            predicted.cards.float().flatten(0, 1), batch["hidden"].flatten().long(), reduction="none"
+        )
+        totals["cards"] = over_windows(cards.view(B * (K + 1), -1).mean(1), batch["live"] * seen_by_same * same)
     compared = batch["live"][:few] * seen_by_same[:few]  # (few, K+1)
     if reconstructs:
         cards = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))

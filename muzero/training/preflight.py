@@ -65,7 +65,8 @@ def _check_replay_memory(config: Config, players: int) -> None:
     game = env.describe(config.game.name, players, config.game.rules_for_training())
     longest = game.rule_values["max_decisions"]
     assert isinstance(longest, int)
-    room = megabytes_needed(longest, players, spec.width, spec.num_actions, len(spec.phase_table.possible))
+    phases = len(spec.phase_table.possible)
+    room = megabytes_needed(longest, players, spec.width, spec.num_actions, phases, spec.num_slots)
     room *= len(config.player_counts())
     expected = f"at least {room:.3g}, the room of a game of {longest} decisions (max_decisions)"
     require(config.replay.megabytes >= room, "replay.megabytes", expected, config.replay.megabytes)

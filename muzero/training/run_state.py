@@ -182,6 +182,7 @@ def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuff
             num_phases=len(spec.phase_table.possible),
             frame=frame,
             moves=Moves(spec.phase_table, spec.public_outcomes),
+            num_slots=spec.num_slots,
             config=config.at_tables_for(spec.num_players),
         )
     except MemoryError:

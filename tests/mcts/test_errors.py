@@ -160,11 +160,11 @@ def exact_search() -> tuple[Search, NDArray[np.float32], NDArray[np.uint64]]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"counts": None}, "counts: expected unseen cards, because chance_source is exact, got None"),
-        ({"counts": np.ones((4, 1, 4), np.int16)}, r"counts: expected .* int16 .* shape \(4, 2, 4\)"),
-        ({"counts": np.ones((4, 2, 5), np.int16)}, r"counts: expected .* int16 .* shape \(4, 2, 4\)"),
-        ({"counts": np.ones((4, 2, 4))}, "counts: expected a contiguous int16 array"),
-        ({"counts": np.full((4, 2, 4), -1, np.int16)}, "game 0: counts: expected 0 or more, got -1"),
+        ({"counts": None}, "counts: expected unseen cards, because chance_source is exact or cards, got None"),
+        ({"counts": np.ones((4, 1, 4), np.int16)}, r"counts: expected .* float32 .* shape \(4, 2, 4\)"),
+        ({"counts": np.ones((4, 2, 5), np.int16)}, r"counts: expected .* float32 .* shape \(4, 2, 4\)"),
+        ({"counts": np.full((4, 2, 4), np.nan)}, "game 0: counts: expected 0 to 1000000, got nan"),
+        ({"counts": np.full((4, 2, 4), -1, np.int16)}, "game 0: counts: expected 0 to 1000000, got -1"),
         ({"classes": np.zeros((4, 2), np.uint8)}, r"classes: expected .* uint8 .* shape \(4, 4\)"),
         ({"classes": np.zeros((4, 4), np.int64)}, "classes: expected a contiguous uint8 array"),
     ],

@@ -86,7 +86,7 @@ Setup sound_setup(Junk& junk) {
   c.maxvisit_init = junk.chance(5) ? 0.0f : std::exp(junk.uniform(-3, 6));
   c.visit_trust = junk.chance(2) ? 1.0f : std::exp(junk.uniform(-3, 3));
   c.value_visits = junk.chance(2) ? 0.0f : std::exp(junk.uniform(-3, 3));
-  c.chance_source = static_cast<ChanceSource>(junk.below(3));
+  c.chance_source = static_cast<ChanceSource>(junk.below(4));
   c.chance_choice = static_cast<ChanceChoice>(junk.below(2));
   c.outcomes = junk.chance(3) ? 1 : junk.chance(10) ? 64 : junk.between(2, 9);
   c.pools = junk.between(1, 3);
@@ -294,9 +294,9 @@ class Session {
     std::vector<uint64_t> legal(static_cast<size_t>(count));
     std::vector<int8_t> phase(static_cast<size_t>(count));
     std::vector<uint64_t> keys(static_cast<size_t>(count));
-    std::vector<int16_t> counts(static_cast<size_t>(count * c_.pools * (c_.outcomes - 1)));
+    std::vector<float> counts(static_cast<size_t>(count * c_.pools * (c_.outcomes - 1)));
     std::vector<uint8_t> classes(static_cast<size_t>(count * c_.slots()));
-    for (int16_t& n : counts) n = static_cast<int16_t>(junk_.below(3));
+    for (float& n : counts) n = static_cast<float>(junk_.below(7)) / 2;
     for (uint8_t& own : classes) own = static_cast<uint8_t>(junk_.chance(10) ? junk_.below(256) : junk_.below(2));
     const bool joins = junk_.chance(3) ? false : c_.slots() > 0, counted = c_.needs_counts() || junk_.chance(2);
     bool refused_before = false, refused = false;
