@@ -52,10 +52,7 @@ class ModelConfig(Section):
     value_max: float = setting(2.0, "upper end of that support")
     value_bins: int = number(21, least=2, meaning="bins of that support")
     points: float = number(
-        0.0,
-        least=0,
-        meaning="largest number of points, won or lost, that the head of the points to come tells apart: each seat's "
-        "points until the end of the episode, a denser label than who wins; 0 for no such head",
+        0.0, least=0, meaning="most points that the head of each seat's points to come tells apart; 0 for no such head"
     )
     ignore: list[str] = listing(
         (), "parts of an observation that the encoder does not read: names of groups, or group.field"
@@ -71,11 +68,7 @@ class ModelConfig(Section):
         True, "with ego, in games with private hands: show each player the own board first, whoever is to move"
     )
     outcome_heads: bool = flag(False, "predict the winner and the ranks; set by +variant")
-    card_beliefs: bool = flag(
-        False,
-        "predict the card in each slot that the player to move cannot see, learned from the true cards; needs "
-        "chance=game; set by +variant",
-    )
+    card_beliefs: bool = flag(False, "predict the cards that the player to move cannot see; set by +variant")
 
     def check_together(self) -> None:
         """See `Section`."""

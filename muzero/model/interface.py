@@ -35,8 +35,8 @@ class Prediction(NamedTuple):
       outcome: [B, O] logits of the outcome of the chance event in the step to this latent, of use where that outcome
         was not told; None if the network does not tell outcomes apart.
       points: [B, P, M] logits of the points that each seat still gets, over `points_support`; None without that head.
-      cards: [B, S, O] logits of the card in each slot that the player to move cannot see, 0 for none, slots in the order
-        of observations from the mover on; None without that head.
+      cards: [B, S, O] logits of the card in each slot that the player to move cannot see, 0 for none; slots in the
+        order of observations, from the mover on; None without that head.
     """
 
     policy: Tensor

@@ -26,10 +26,12 @@ class Variant:
     Attributes:
       ego: whether the network has ego conditioning.
       outcome_heads: whether the network has heads for winner and ranks.
+      card_beliefs: whether the network predicts hidden cards; it is then told the outcomes of chance events, too.
     """
 
     ego: bool
     outcome_heads: bool
+    card_beliefs: bool = False
 
 
 VARIANTS = {
@@ -37,6 +39,7 @@ VARIANTS = {
     "belief": Variant(ego=True, outcome_heads=True),
     "ego_only": Variant(ego=True, outcome_heads=False),
     "heads_only": Variant(ego=False, outcome_heads=True),
+    "belief_cards": Variant(ego=True, outcome_heads=True, card_beliefs=True),
 }
 
 
@@ -58,7 +61,8 @@ def load_model_config(name: str, variant: str = "baseline") -> ModelConfig:
     raw = OmegaConf.create((files("conf") / "model" / f"{name}.yaml").read_text())
     config = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(ModelConfig), raw))
     assert isinstance(config, ModelConfig)
-    return replace(config, **asdict(VARIANTS[variant]))
+    flags = VARIANTS[variant]
+    return replace(config, **asdict(flags), chance="game" if flags.card_beliefs else config.chance)
 
 
 def main() -> None:

@@ -215,7 +215,7 @@ class Lane:
         return Plan(actions, policy, values)
 
     def _counts(self, obs: NDArray[np.int16], latent: Tensor) -> NDArray[np.int16] | NDArray[np.float32] | None:
-        """Unseen cards [B, pools, O - 1] by kind, exact or as the network believes, if the trees weigh chance by them."""
+        """Unseen cards [B, pools, O - 1], exact or as the network believes; None if chance is not weighed by them."""
         spec, kinds = self.network.spec, self.network.num_outcomes - 1
         if self._source == "exact":
             return obs[:, spec.counts].reshape(len(obs), -1, kinds)
