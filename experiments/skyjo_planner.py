@@ -1,4 +1,4 @@
-"""What the planner knows of Skyjo: values, rewards and advantages as the search meets them, compared with the truth.
+"""Knowledge of the planner in Skyjo: values, rewards and advantages as the search meets them, compared with the truth.
 
     python -m experiments.skyjo_planner --runs runs/belief runs/baseline --out runs/planner
 
@@ -271,7 +271,7 @@ def _searcher(run: Run, iteration: int, simulations: int) -> Searcher:
 def markdown(rows: Sequence[Row], command: str) -> str:
     """The figures as a page of Markdown."""
     lines = [
-        "# What the planner knows of Skyjo",
+        "# Knowledge of the planner in Skyjo",
         "",
         f"    {command}",
         "",

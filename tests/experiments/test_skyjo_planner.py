@@ -1,4 +1,4 @@
-"""What the planner knows of Skyjo: collected positions, exact values of actions, and the page."""
+"""Knowledge of the planner in Skyjo: collected positions, exact values of actions, and the page."""
 
 from __future__ import annotations
 
