@@ -41,7 +41,7 @@ DECK, TAKE = 0, 1
 SOURCE, POSITION = 0, 2  # phases
 RULES: env.Rules = {"preset": "official", "episode": "round", "round_reward": 2.0, "max_decisions": 400}
 ENDINGS, LAST_DECISIONS, SOURCES = 512, 256, 128  # positions of each sort
-MOST_DECISIONS = 20_000  # decisions at each table, after which a sort of position is given up
+MOST_DECISIONS = 2_000  # decisions at each table, after which a sort of position is given up
 WORLDS = 400  # worlds in which the actions of a last decision are judged
 Floats = NDArray[np.float64]
 
@@ -271,7 +271,7 @@ def _searcher(run: Run, iteration: int, simulations: int) -> Searcher:
 def markdown(rows: Sequence[Row], command: str) -> str:
     """The figures as a page of Markdown."""
     lines = [
-        "# What the planner knows of Skyjo",
+        "# Knowledge of the planner in Skyjo",
         "",
         f"    {command}",
         "",

@@ -41,7 +41,7 @@ def test_analysis_agrees_with_the_action_that_is_played() -> None:
     assert (found.actions == agent.act(muzero.Situation.at(tables))).all()
     assert found.prior.sum(1) == pytest.approx(np.ones(12), abs=1e-5)
     assert (found.prior[~tables.legal] == 0).all()
-    assert (found.visits.sum(1) == 16).all()
+    assert found.visits.sum(1) == pytest.approx(np.full(12, 16), abs=1e-4)
     assert (np.isnan(found.q) == (found.visits == 0)).all()
     assert found.winner is not None
     assert found.rank is not None

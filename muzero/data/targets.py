@@ -21,7 +21,7 @@ FRAMES = ("root", "mover")
 
 
 class Moves:
-    """What a search knows of the rules, for positions past the end of a game: the tree goes on there, too.
+    """Moves that a search knows of the rules, for positions past the end of a game: the tree goes on there, too.
 
     Args:
       table: the game's phase table.

@@ -1,4 +1,4 @@
-"""What the planner knows of Skyjo: collected positions, exact values of actions, and the page."""
+"""Knowledge of the planner in Skyjo: collected positions, exact values of actions, and the page."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_page_has_all_figures_of_every_run(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(skyjo_planner, name, count)
     monkeypatch.setattr(skyjo_planner, "collect", lambda policy, *rest: collect(greedy(), *rest))
     runs = [make_run(tmp_path / variant, variant, iterations=(2,), chance=chance) for variant in ("belief", "baseline")]
-    found = run_script("skyjo_planner", tmp_path / "out", "--runs", *runs, "--counts", 2, 4)
+    found = run_script("skyjo_planner", tmp_path / "out", "--runs", *runs, "--counts", 2, 4, plot=False)
     assert [row["variant"] for row in found["rows"]] == ["belief", "baseline"]
     for row in found["rows"]:
         assert row["value"]["n"] == 4

@@ -50,12 +50,12 @@ def make_run(
     return path
 
 
-def run_script(name: str, out: Path, *arguments: Any) -> dict[str, Any]:
+def run_script(name: str, out: Path, *arguments: Any, plot: bool = True) -> dict[str, Any]:
     """Runs an experiment, checks that it writes its files, a plot among them if it has one, and returns its JSON."""
     script = import_module(f"experiments.{name}")
     assert script.main(["--out", str(out), "--games", "4", *map(str, arguments)]) == 0
-    assert (out / f"{name}.png").exists() == hasattr(script, "plot")
-    assert not hasattr(script, "plot") or (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / f"{name}.png").exists() == plot
+    assert not plot or (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert (out / f"{name}.md").read_text().startswith("# ")
     result: dict[str, Any] = json.loads((out / f"{name}.json").read_text())
     return result

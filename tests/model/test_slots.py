@@ -61,7 +61,7 @@ def test_dynamics_can_move_cards_between_the_slots_that_an_action_touches() -> N
 @torch.no_grad()
 @pytest.mark.parametrize("variant", ["baseline", "belief"])
 def test_rewards_see_all_boards(variant: str) -> None:
-    """What a round pays depends on every card on the table, also on those that the last action does not touch."""
+    """The pay of a round depends on every card on the table, also on those that the last action does not touch."""
     network, P = random_network("slots", "columns", variant), 3
     spec, D = network.spec, network.config.slot_dim
     hidden, zero = network.represent(torch.from_numpy(played_tables().obs)), torch.zeros(16, dtype=torch.int64)

@@ -42,7 +42,8 @@ def check_smoke_run(path: Path, variant: str, game: str) -> None:
     first, last = metrics.read(path)
     outcome = variant == "belief"
     assert (first["iteration"], last["iteration"]) == (1, 2)
-    unused = {"consistency"} if outcome else {"consistency", "winner", "rank"}  # losses of weight 0 in this preset
+    # Losses of weight 0, and of heads that networks do not have, in this preset.
+    unused = {"consistency", "points", "afterstate", "outcome", *(() if outcome else ("winner", "rank"))}
     assert {name for name, loss in last["losses"].items() if loss == 0} == unused
     config = compose_config("preset=smoke", f"+variant={variant}", f"game={game}")
     assert list(last["evaluation"]) == [*config.game.bots, *config.game.held_out_bots]
@@ -56,6 +57,12 @@ def check_smoke_run(path: Path, variant: str, game: str) -> None:
 def test_baseline_trains_without_outcome_losses(tmp_path: Path) -> None:
     run = Run(tmp_path, settings=["preset=smoke", "+variant=baseline", "train.iterations=2"]).done()
     check_smoke_run(run.path, "baseline", "skyjo")
+
+
+def test_points_and_chance_events_are_learned_if_the_model_has_them(tmp_path: Path) -> None:
+    settings = ["preset=smoke", "+variant=belief", "train.iterations=2", "model.chance=game", "model.points=50"]
+    last = metrics.read(Run(tmp_path, settings=settings).done().path)[-1]
+    assert {name for name, loss in last["losses"].items() if loss == 0} == {"consistency"}
 
 
 @pytest.mark.parametrize("game", sorted(set(env.games()) - {"skyjo"}))
