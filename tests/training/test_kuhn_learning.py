@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -51,10 +53,21 @@ def episodes() -> list[Episode]:
     return played.episodes
 
 
-@pytest.fixture(scope="module", params=["baseline", "belief"])
-def network(request: pytest.FixtureRequest, episodes: list[Episode]) -> Network:
-    """Network of a variant that has learned from the games; its weights are the average that self-play would use."""
-    config = settings(request.param)
+@pytest.fixture(scope="module")
+def trained(episodes: list[Episode]) -> Callable[[str], Network]:
+    """Function that gives the trained network of a variant, which is trained once, in whatever order tests run."""
+    return cache(lambda variant: train(variant, episodes))
+
+
+@pytest.fixture(params=["baseline", "belief"])
+def network(request: pytest.FixtureRequest, trained: Callable[[str], Network]) -> Network:
+    """Network of each variant that has learned from the games."""
+    return trained(request.param)
+
+
+def train(variant: str, episodes: list[Episode]) -> Network:
+    """Train a network of a variant on the games; its weights are the average that self-play would use."""
+    config = settings(variant)
     torch.manual_seed(config.seed)
     spec = GameSpec.of(config.game.name, config.game.players)
     network = Network(spec, config.model)
