@@ -65,10 +65,10 @@ setup: $(INSTALLED) ## create the virtual environment and build the extension mo
 train: setup ## train an agent: make train VARIANT=baseline ARGS="seed=1"
 	$(BIN)/python -m muzero.train +variant=$(VARIANT) $(ARGS)
 
-# One process per core, each with one thread: more threads would wait for each other. Tests that share what takes long
-# to make (Ray actors, reference runs) are in an xdist_group, whose tests run in one process, the largest groups first.
+# One process per core, each with one thread: more threads would wait for each other. A file is run by one process, so
+# that what its tests share (Ray actors, trained networks) is made once, in the order of tests/conftest.py.
 test: setup ## run the fast tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Independent search (mctx) to compare ours with; jax is too large for everybody's environment.
 MCTX := $(VENV)/.mctx-installed

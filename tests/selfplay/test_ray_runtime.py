@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,12 @@ def test_a_dead_actor_leaves_a_checkpoint_without_games_and_is_replaced_by_the_n
 ) -> None:
     runtime, before, generation = two_actors, two_actors.restarts, list(two_actors.generation)
     ask(runtime, runtime.config)
-    ray.kill(runtime.actors[0])
+    process = Path("/proc") / str(process_of(runtime.actors[0]))
+    ray.kill(runtime.actors[0])  # returns before the actor is dead
+    end = time.monotonic() + 60
+    while process.exists():
+        assert time.monotonic() < end, process
+        time.sleep(0.01)
     assert runtime.state() == {}
     assert [len(part.episodes) >= 2 for part in ask(runtime, runtime.config)] == [True, True]
     assert (runtime.restarts, runtime.generation) == (before + 1, [generation[0] + 1, generation[1]])
