@@ -44,8 +44,8 @@ class Batch(Targets):
 
     Attributes:
       obs: int16 [B, K+1, W] observations of the players to move; past the end of the episode, the last one repeated.
-      hidden: int8 [B, K+1, S] cards in slots that the player to move cannot see, as outcome codes; 0 elsewhere. They
-        are labels of card beliefs: nothing but their loss may read them.
+      hidden: int8 [B, K+1, S] cards in slots that the player to move cannot see, as outcome codes; 0 elsewhere. Past
+        the end, the last ones repeated. Labels of card beliefs: nothing but their loss may read them.
       live: float32 [B, K+1] mask of the positions in the episode, 0 past its end.
       weights: float32 [B] importance weights, 1 for the stored position that is the least likely to be drawn.
       index: int64 [B] row of the window's first position in the ring.

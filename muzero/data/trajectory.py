@@ -91,7 +91,7 @@ class Episode:
     has_policy: NDArray[np.bool_] = field(metadata=_decision(np.bool_, "", "the current network searched here", ZERO))
     values: NDArray[np.float32] = field(metadata=_decision(np.float32, "P", "search values, or NaN", UNUSED, True))
     outcome: NDArray[np.int8] = field(metadata=_decision(np.int8, "", "chance event after the action, 0: none", ZERO))
-    hidden: NDArray[np.int8] = field(metadata=_decision(np.int8, "S", "cards that the mover cannot see", ZERO))
+    hidden: NDArray[np.int8] = field(metadata=_decision(np.int8, "S", "cards that the mover cannot see", REPEATED))
     scores: NDArray[np.int32] = field(metadata=_decision(np.int32, "P", "points before the action", UNUSED))
     ranks: NDArray[np.int8] = field(metadata=_episode(np.int8, "P", "1 is best, ties share the better rank", REPEATED))
     truncated: bool = field(metadata=_episode(np.bool_, "", "cut off before its end; ranks are void", REPEATED))

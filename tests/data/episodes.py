@@ -42,6 +42,7 @@ def make_episode(
     last_values: Any = None,
     has_policy: list[bool] | None = None,
     outcome: list[int] | None = None,
+    hidden: Any = None,
 ) -> Episode:
     """Episode with 5 actions in which decision t takes action t % 5 and has it as policy target; truncated if there are
     last_values. Seat p has 10 p points at first, gets 1 + p with every decision, and 100 at the end."""
@@ -57,6 +58,7 @@ def make_episode(
         has_policy=np.ones(T, np.bool_) if has_policy is None else np.array(has_policy),
         values=floats(values),
         outcome=np.zeros(T, np.int8) if outcome is None else np.array(outcome, np.int8),
+        hidden=np.zeros((T, 0), np.int8) if hidden is None else np.array(hidden, np.int8),
         scores=(10 * np.arange(P) + np.arange(T)[:, None] * (1 + np.arange(P))).astype(np.int32),
         final_scores=(100 + 10 * np.arange(P) + T * (1 + np.arange(P))).astype(np.int32),
         ranks=np.array(ranks, np.int8),
@@ -66,7 +68,13 @@ def make_episode(
 
 
 def random_episode(
-    rng: np.random.Generator, length: int, players: int = 2, width: int = 4, actions: int = 6, phases: int = 3
+    rng: np.random.Generator,
+    length: int,
+    players: int = 2,
+    width: int = 4,
+    actions: int = 6,
+    phases: int = 3,
+    slots: int = 0,
 ) -> Episode:
     """Random episode: turns of one to three decisions, some of them by bots. A third of all episodes are truncated; in
     half of all only the value of the player to move is known."""
@@ -95,6 +103,7 @@ def random_episode(
         has_policy=~bots,
         values=values.astype(np.float32),
         outcome=rng.integers(OUTCOMES, size=T).astype(np.int8),
+        hidden=rng.integers(OUTCOMES, size=(T, slots)).astype(np.int8),
         scores=rng.integers(-50, 50, (T, P)).astype(np.int32),
         final_scores=rng.integers(-50, 50, P).astype(np.int32),
         ranks=(1 + (score[None, :] > score[:, None]).sum(1)).astype(np.int8),

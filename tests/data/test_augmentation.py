@@ -117,6 +117,10 @@ def test_an_equivariant_network_predicts_the_same_for_a_permuted_batch() -> None
             said.append(network.predict(latent, torch.from_numpy(b.to_play[:, -1])))
     torch.testing.assert_close(said[0].value, said[1].value)
     torch.testing.assert_close(said[0].policy, said[1].policy.gather(1, torch.from_numpy(actions)))
+    hidden = other.hidden.reshape(len(to), -1, P, 12)
+    places = np.broadcast_to(to[:, None, None], hidden.shape).astype(np.int64)
+    np.testing.assert_array_equal(np.take_along_axis(hidden, places, 3), batch.hidden.reshape(hidden.shape))
+    assert not np.array_equal(other.hidden, batch.hidden)
     for name in ("value", "reward", "winner", "rank", "points", "outcomes", "after", "shifts", "to_play", "weights"):
         assert getattr(other, name) is getattr(batch, name)
 

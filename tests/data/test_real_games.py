@@ -22,10 +22,12 @@ def played(game: str, players: int, count: int = 12) -> list[Episode]:
     """Episodes of random players."""
     tables = env.make(game, 16, players, {"max_decisions": 400}, seed=4)
     A = tables.num_actions
-    buffer, found, nothing = TrajectoryBuffer(16, players, tables.obs.shape[1], A, 400), [], np.zeros((16, A))
+    slots = GameSpec.of_tables(tables).num_slots
+    buffer, found, nothing = TrajectoryBuffer(16, players, tables.obs.shape[1], A, 400, slots), [], np.zeros((16, A))
     for step in range(5000):
         buffer.write(obs=tables.obs, legal=tables.legal_bits, to_play=tables.to_play, phase=tables.phase)
         buffer.write(scores=tables.scores, values=np.full((16, players), np.nan), policy=nothing)
+        buffer.write(hidden=tables.true_cards(tables.to_play))
         actions = tables.sample_actions(step)
         tables.step(actions)
         buffer.write(action=actions, rewards=tables.rewards, outcome=tables.outcome, has_policy=np.zeros(16, bool))

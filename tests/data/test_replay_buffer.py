@@ -12,24 +12,26 @@ from numpy.typing import NDArray
 
 from muzero.config import Config, LearnerConfig, ReplayConfig, SearchConfig
 from muzero.data.replay_buffer import Batch, ReplayBuffer, bytes_needed, megabytes_needed
+from muzero.data.returns import lambda_returns, n_step_returns
 from muzero.data.sum_tree import FAN
 from muzero.data.trajectory import Episode
 from tests.data.episodes import assert_window, one_phase, random_episode, random_moves, slow_returns, slow_window
 
-P, W, A, F = 3, 4, 6, 3
+P, W, A, F, S = 3, 4, 6, 3, 2
 STEPS, DISCOUNT = 3, 0.9
 MOVES = random_moves(np.random.default_rng(9), A, F)
 
 
 # Names of the settings that are not under `replay`, and the groups and names that they have in the configuration.
 ELSEWHERE = {"unroll": ("learner", "unroll"), "steps": ("learner", "td_steps"), "discount": ("search", "discount")}
+ELSEWHERE["td_lambda"] = "learner", "td_lambda"
 
 
 def make(capacity: int = 64, **settings: Any) -> ReplayBuffer:
     """Buffer for this many decisions; settings of the configuration are given by name, all others are arguments."""
     given: dict[str, Any] = {"unroll": 4, "steps": STEPS, "discount": DISCOUNT, "stratify": 0.0, "alpha": 0.0}
     given |= {"num_players": P, "width": W, "num_actions": A, "num_phases": F, "frame": "mover", "moves": MOVES}
-    given |= {"megabytes": bytes_needed(capacity, P, W, A, F) / 2**20, **settings}
+    given |= {"num_slots": S, "megabytes": bytes_needed(capacity, P, W, A, F, S) / 2**20, **settings}
     sections: dict[str, Any] = {"replay": ReplayConfig(), "learner": LearnerConfig(), "search": SearchConfig()}
     for name in list(given):
         section, key = ELSEWHERE.get(name, ("replay", name))
@@ -39,7 +41,7 @@ def make(capacity: int = 64, **settings: Any) -> ReplayBuffer:
 
 
 def game(length: int, seed: int = 0) -> Episode:
-    return random_episode(np.random.default_rng([seed, length]), length, P, W, A, F)
+    return random_episode(np.random.default_rng([seed, length]), length, P, W, A, F, S)
 
 
 def filled(lengths: list[int], capacity: int = 64, **settings: Any) -> tuple[ReplayBuffer, dict[int, Episode]]:
@@ -177,7 +179,7 @@ def test_the_buffer_is_ready_when_enough_decisions_have_been_added() -> None:
 @pytest.mark.parametrize("budget", [10_000, 123_456, 1_000_000])
 @pytest.mark.parametrize(("players", "width", "actions", "phases"), [(2, 242, 26, 3), (8, 3, 64, 1), (1, 1, 1, 9)])
 def test_the_arrays_fill_the_memory_budget(budget: int, players: int, width: int, actions: int, phases: int) -> None:
-    sizes = {"num_players": players, "width": width, "num_actions": actions, "num_phases": phases}
+    sizes = {"num_players": players, "width": width, "num_actions": actions, "num_phases": phases, "num_slots": S}
     least = bytes_needed(FAN, **sizes)
     if budget < least:
         with pytest.raises(ValueError, match=f"replay.megabytes: expected at least {least / 2**20:.3g}, "):
@@ -208,10 +210,25 @@ def test_batches_agree_with_the_episodes(frame: str, settings: dict[str, float])
             stamp = int(batch.stamp[row])
             e, t = games[stamp], int(batch.index[row]) - first[stamp]
             assert batch.obs[row].tolist() == [e.obs[min(t + k, len(e) - 1)].tolist() for k in range(5)]
+            assert batch.hidden[row].tolist() == [e.hidden[min(t + k, len(e) - 1)].tolist() for k in range(5)]
             assert batch.live[row].tolist() == [t + k < len(e) for k in range(5)]
             assert_window(batch, row, slow_window(e, t, 4, frame, value_of[stamp], MOVES, batch.actions[row]))
             seen.add((stamp, t))
     assert len(seen) > 0.8 * len(replay)
+
+
+@pytest.mark.parametrize("td_lambda", [0.0, 0.7, 1.0])
+def test_value_targets_are_lambda_returns_below_a_weight_of_one(td_lambda: float) -> None:
+    replay, games = filled([30, 9], td_lambda=td_lambda)
+    batch = replay.sample(50, np.random.default_rng(0))
+    first = {stamp: begin for stamp, begin, _ in contents(replay)}
+    for row in range(50):
+        e, t = games[int(batch.stamp[row])], int(batch.index[row]) - first[int(batch.stamp[row])]
+        if td_lambda < 1:
+            returns = lambda_returns(e.rewards, e.values, e.last_values, td_lambda, DISCOUNT)
+        else:
+            returns = n_step_returns(e.rewards, e.values, e.last_values, STEPS, DISCOUNT)
+        np.testing.assert_allclose(batch.value[row, 0], np.roll(returns[t], -e.to_play[t]), rtol=1e-6)
 
 
 def test_a_batch_has_the_documented_shapes_and_types() -> None:
@@ -220,11 +237,12 @@ def test_a_batch_has_the_documented_shapes_and_types() -> None:
     shapes |= {"value": (7, 5, P), "reward": (7, 4, P), "policy": (7, 5, A), "winner": (7, 5, P), "rank": (7, 5, P, P)}
     shapes |= {"value_mask": (7, 5), "reward_mask": (7, 4), "policy_mask": (7, 5), "outcome_mask": (7, 5)}
     shapes |= {"outcomes": (7, 4), "points": (7, 5, P), "after": (7,), "after_mask": (7,)}
-    shapes |= {"live": (7, 5), "weights": (7,), "index": (7,), "stamp": (7,)}
+    shapes |= {"live": (7, 5), "weights": (7,), "index": (7,), "stamp": (7,), "hidden": (7, 5, S)}
     assert {name: array.shape for name, array in vars(batch).items()} == shapes
     whole = {"actions", "outcomes", "shifts", "to_play", "after", "index", "stamp"}
     for name, array in vars(batch).items():
-        assert array.dtype == (np.int16 if name == "obs" else np.int64 if name in whole else np.float32), name
+        small = {"obs": np.int16, "hidden": np.int8}
+        assert array.dtype == small.get(name, np.int64 if name in whole else np.float32), name
 
 
 def test_actions_past_the_end_are_random() -> None:
@@ -605,9 +623,10 @@ def test_an_episode_that_does_not_fit_is_refused_and_changes_nothing() -> None:
     rng = np.random.default_rng(0)
     for bad, message in (
         (game(65), "episode: expected at most 64 decisions, the capacity of the replay buffer, got '65 decisions'"),
-        (random_episode(rng, 5, 2, W, A), "episode.num_players: expected 3, got 2"),
-        (random_episode(rng, 5, P, 7, A), "episode.width: expected 4, got 7"),
-        (random_episode(rng, 5, P, W, 9), "episode.num_actions: expected 6, got 9"),
+        (random_episode(rng, 5, 2, W, A, slots=S), "episode.num_players: expected 3, got 2"),
+        (random_episode(rng, 5, P, 7, A, slots=S), "episode.width: expected 4, got 7"),
+        (random_episode(rng, 5, P, W, 9, slots=S), "episode.num_actions: expected 6, got 9"),
+        (random_episode(rng, 5, P, W, A, slots=5), "episode.num_slots: expected 2, got 5"),
         (replace(game(5), phase=np.full(5, 3, np.int8)), "episode.phase: expected 0 to 2"),
         (replace(game(5), rewards=np.full((5, P), np.nan, np.float32)), "episode.rewards: expected finite"),
     ):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from muzero.data.returns import latest_values, n_step_returns
+from muzero.data.returns import lambda_returns, latest_values, n_step_returns
+from muzero.data.trajectory import Episode
 from tests.data.episodes import NAN, TWO_REWARDS, TWO_VALUES, floats, random_episode, slow_returns
 
 # Turns 0 0 1 2 2 0, and only the value of the player to move is known.
@@ -103,6 +105,85 @@ def test_returns_of_several_episodes_at_once_equal_those_of_each_alone() -> None
 def test_zero_steps_are_refused() -> None:
     with pytest.raises(ValueError, match="steps: expected 1 or more, got 0"):
         n_step_returns(TWO_REWARDS, TWO_VALUES, floats([0, 0]), 0, 0.5)
+
+
+# ---- lambda returns --------------------------------------------------------------------------------------------------
+
+
+def slow_lambda_returns(e: Episode, weight: float, discount: float) -> NDArray[np.float64]:
+    """Lambda returns by their definition, backwards from the end, number by number."""
+    T, P = e.rewards.shape
+    out = np.zeros((T, P))
+    for p in range(P):
+        later = float(e.last_values[p])
+        for t in reversed(range(T)):
+            if t + 1 < T and not np.isnan(e.values[t + 1, p]):
+                later = (1 - weight) * float(e.values[t + 1, p]) + weight * later
+            later = float(e.rewards[t, p]) + discount * later
+            out[t, p] = later
+    return out
+
+
+def test_lambda_returns_of_two_players() -> None:
+    found = lambda_returns(TWO_REWARDS, TWO_VALUES, floats([0, 0]), 0.5, 0.5)
+    assert found.dtype == np.float32
+    assert found.tolist() == [
+        [1 + 0.25 * 20 + 0.25 * 11.15625, 0.25 * -2 + 0.25 * 0.546875],
+        [0.25 * 30 + 0.25 * 14.625, 2 + 0.25 * -3 + 0.25 * -2.8125],
+        [0.25 * 40 + 0.25 * 18.5, 0.25 * -4 + 0.25 * -7.25],
+        [4 + 0.25 * 50 + 0.25 * 8, -4 + 0.25 * -5 + 0.25 * -8],
+        [8, -8],
+    ]
+
+
+def test_lambda_returns_of_a_truncated_game_end_with_the_last_values() -> None:
+    found = lambda_returns(TWO_REWARDS, TWO_VALUES, floats([100, -200]), 0.5, 0.5)
+    assert found[4].tolist() == [8 + 0.5 * 100, -8 + 0.5 * -200]
+    assert found[3].tolist() == [4 + 0.5 * (0.5 * 50 + 0.5 * 58), -4 + 0.5 * (0.5 * -5 + 0.5 * -108)]
+
+
+def test_lambda_returns_go_on_where_a_value_is_unknown() -> None:
+    found = lambda_returns(THREE_REWARDS, THREE_VALUES, floats([100, 200, 400]), 0.0, 0.5)
+    assert (found == n_step_returns(THREE_REWARDS, THREE_VALUES, floats([100, 200, 400]), 1, 0.5)).all()
+
+
+@pytest.mark.parametrize("players", [1, 2, 3, 5])
+def test_lambda_returns_agree_with_their_definition(players: int) -> None:
+    rng = np.random.default_rng(players)
+    for length in (1, 2, 3, 7, 8, 9, 40, 130):
+        for weight in (0.0, 0.3, 0.9, 1.0):
+            for discount in (1.0, 0.997, 0.5):
+                e = random_episode(rng, length, players)
+                found = lambda_returns(e.rewards, e.values, e.last_values, weight, discount)
+                np.testing.assert_allclose(found, slow_lambda_returns(e, weight, discount), rtol=1e-5, atol=1e-5)
+
+
+def test_lambda_returns_of_several_episodes_at_once_equal_those_of_each_alone() -> None:
+    rng = np.random.default_rng(8)
+    games = [random_episode(rng, length, 3) for length in (5, 1, 17, 30, 2, 64)]
+    assert {e.truncated for e in games} == {True, False}
+    assert any(np.isnan(e.values).any() for e in games)
+    end = np.repeat(np.cumsum([len(e) for e in games]), [len(e) for e in games])
+    rewards, values = (np.concatenate([getattr(e, name) for e in games]) for name in ("rewards", "values"))
+    last = np.concatenate([np.tile(e.last_values, (len(e), 1)) for e in games])
+    found = lambda_returns(rewards, values, last, 0.8, 0.9, end)
+    slow = np.concatenate([slow_lambda_returns(e, 0.8, 0.9) for e in games])
+    np.testing.assert_allclose(found, slow, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("truncated", [True, False])
+def test_a_weight_of_one_gives_n_step_returns_to_the_end(truncated: bool) -> None:
+    rng = np.random.default_rng(7)
+    e = next(e for e in iter(lambda: random_episode(rng, 30, 3), None) if e.truncated == truncated)
+    found = lambda_returns(e.rewards, e.values, e.last_values, 1.0, 0.9)
+    expected = n_step_returns(e.rewards, e.values, e.last_values, 30, 0.9)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_weight_outside_of_0_to_1_is_refused() -> None:
+    for weight in (-0.1, 1.1):
+        with pytest.raises(ValueError, match=f"weight: expected 0 to 1, got {weight}"):
+            lambda_returns(TWO_REWARDS, TWO_VALUES, floats([0, 0]), weight, 0.5)
 
 
 def test_latest_values_are_the_last_known_ones_and_zero_if_there_are_none() -> None:

@@ -94,7 +94,7 @@ def test_every_field_is_declared_once_with_the_type_of_its_annotation() -> None:
     for f in declared:
         kind = hints[f.name] if hints[f.name] is bool else get_args(get_args(hints[f.name])[1])[0]
         assert np.dtype(kind) == f.dtype, f.name
-        assert set(f.dims) <= {"P", "W", "A"}
+        assert set(f.dims) <= {"P", "W", "A", "S"}
         assert f.meaning
         assert f.past_end in (REPEATED, ZERO, RULES, UNUSED)
     names = [f.name for f in schema(DECISION, EPISODE, RING)]
@@ -123,7 +123,7 @@ def test_windows_past_the_end_contain_what_the_schema_says() -> None:
     assert past["scores"] == past["final_scores"] == UNUSED
     assert found.points[0, 0].any()
     assert not found.points[0, 1:].any()
-    assert past["obs"] == REPEATED, "see the test of batches"
+    assert past["obs"] == past["hidden"] == REPEATED, "see the test of batches"
 
 
 def test_rows_of_an_episode_repeat_what_it_has_once() -> None:
@@ -261,6 +261,7 @@ def test_bytes_of_a_row_are_those_of_all_fields() -> None:
     # values and scores 3 x 4 each. Per episode: ranks 3, truncated 1, last_values and final_scores 3 x 4 each. In the
     # ring: returns 3 x 4, begin 8, end 8.
     assert row_bytes(3, 3, 5) == (6 + 8 + 2 + 4 + 20 + 36) + (3 + 1 + 24) + (12 + 8 + 8)
+    assert row_bytes(3, 3, 5, 24) == row_bytes(3, 3, 5) + 24, "a byte for each hidden card"
 
 
 def test_good_episodes_pass_the_check() -> None:
@@ -286,6 +287,9 @@ def test_good_episodes_pass_the_check() -> None:
         ("policy", floats([[0.1] * 5] * 4), "episode.policy: expected rows that add up to 1"),
         ("policy", floats([[NAN, 1, 0, 0, 0]] * 4), "episode.policy: expected finite numbers"),
         ("policy", np.zeros((4, 65), np.float32), "episode.policy: expected 1 to 64 actions"),
+        ("hidden", np.zeros(4, np.int8), "episode.hidden: expected two dimensions"),
+        ("hidden", np.zeros((3, 2), np.int8), r"episode.hidden: expected int8 \[4, 2\], got 'int8 \[3, 2\]'"),
+        ("hidden", np.zeros((4, 2)), r"episode.hidden: expected int8 \[4, 2\], got 'float64"),
         ("has_policy", np.ones(4, np.int8), "episode.has_policy: expected bool"),
         ("values", np.full((4, 3), np.inf, np.float32), "episode.values: expected numbers or NaN"),
         ("values", np.full((4, 3), -np.inf, np.float32), "episode.values: expected numbers or NaN"),

@@ -18,6 +18,11 @@ from muzero.model.spec import GameSpec
 KINDS = [("flat", "transformer"), ("slots", "transformer"), ("slots", "columns")]
 kinds = pytest.mark.parametrize(("latent", "encoder"), KINDS)
 variants = pytest.mark.parametrize("variant", VARIANTS)
+# Card beliefs need networks that are told the outcomes of chance events.
+TOLD = [
+    (name, chance) for name in VARIANTS for chance in ("none", "game") if chance == "game" or name != "belief_cards"
+]
+variants_and_chance = pytest.mark.parametrize(("variant", "chance"), TOLD)
 
 
 def random_network(latent: str, encoder: str, variant: str, players: int = 3, **changes: object) -> Network:

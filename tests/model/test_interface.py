@@ -16,7 +16,7 @@ from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.backend import resolve_backend
 from muzero.search.planner import Planner
-from tests.model.helpers import kinds, played_tables, random_network, seats, variants
+from tests.model.helpers import kinds, played_tables, random_network, seats, variants_and_chance
 
 
 class LinearNetwork(BaseNetwork):
@@ -67,8 +67,7 @@ def test_custom_network_plays_a_game_with_search_and_legal_actions(
 
 
 @kinds
-@variants
-@pytest.mark.parametrize("chance", ["none", "game"])
+@variants_and_chance
 def test_default_search_outputs_are_those_of_the_networks_own(
     latent: str, encoder: str, variant: str, chance: str
 ) -> None:

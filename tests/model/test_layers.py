@@ -65,7 +65,7 @@ def test_only_half_precision_is_converted_to_single_precision() -> None:
 
 def test_ego_conditioning_adds_the_embeddings_of_ego_mover_and_number_of_players() -> None:
     torch.manual_seed(0)
-    layer, h = EgoConditioning(6, ego=True), torch.randn(2, 6)
+    layer, h = EgoConditioning(6, ego=True, turns=False), torch.randn(2, 6)
     ego, current = torch.tensor([[0, 1, 2]]), torch.tensor([2, 1])
     found = layer(h, ego, current, 3)
     for row in range(2):
@@ -73,6 +73,19 @@ def test_ego_conditioning_adds_the_embeddings_of_ego_mover_and_number_of_players
             added = layer.ego.weight[seat] + layer.current.weight[current[row]] + layer.players.weight[3]
             torch.testing.assert_close(found[row, seat], layer.norm(h[row] + added))
     assert len(layer.ego.weight) == MAX_PLAYERS
-    plain = EgoConditioning(6, ego=False)
+    plain = EgoConditioning(6, ego=False, turns=False)
     torch.testing.assert_close(plain(h, ego, current, 3), plain.norm(h).unsqueeze(1))
     assert {name for name, _ in plain.named_parameters()} == {"norm.weight", "norm.bias"}
+
+
+def test_features_without_an_ego_are_told_the_mover_where_it_turns() -> None:
+    torch.manual_seed(0)
+    layer, h = EgoConditioning(6, ego=False, turns=True), torch.randn(2, 6)
+    current = torch.tensor([2, 1])
+    found = layer(h, torch.tensor([[0, 1, 2]]), current, 3)
+    assert found.shape == (2, 1, 6), "all egos have the same features"
+    for row in range(2):
+        torch.testing.assert_close(found[row, 0], layer.norm(h[row] + layer.current.weight[current[row]]))
+    assert {name for name, _ in layer.named_parameters()} == {"norm.weight", "norm.bias", "current.weight"}
+    parts = [{name for name, _ in EgoConditioning(6, ego=True, turns=t).named_parameters()} for t in (False, True)]
+    assert parts[0] == parts[1], "with an ego the mover is always told"

@@ -46,10 +46,10 @@ def test_predictions_have_the_documented_shapes(latent: str, encoder: str, varia
 @kinds
 @variants
 def test_points_and_outcomes_are_predicted_where_they_are_asked_for(latent: str, encoder: str, variant: str) -> None:
-    plain = random_network(latent, encoder, variant)
+    plain = random_network(latent, encoder, variant, chance="none", card_beliefs=False)
     hidden, to_play = plain.represent(torch.from_numpy(played_tables().obs)), seats(16, 3)
     said = plain.predict(hidden, to_play)
-    assert (said.points, said.outcome, plain.points) == (None, None, None)
+    assert (said.points, said.outcome, said.cards, plain.points) == (None, None, None, None)
     network = random_network(latent, encoder, variant, points=40.0, chance="game")
     said = network.predict(network.represent(torch.from_numpy(played_tables().obs)), to_play)
     assert said.points is not None
@@ -57,6 +57,8 @@ def test_points_and_outcomes_are_predicted_where_they_are_asked_for(latent: str,
     assert (network.points_support.bins[[0, -1]] == torch.tensor([-40.0, 40.0])).all()
     assert said.outcome is not None
     assert said.outcome.shape == (16, network.spec.num_outcomes)
+    assert (said.cards is None) == (variant != "belief_cards")
+    assert said.cards is None or said.cards.shape == (16, network.spec.num_slots, network.spec.num_outcomes)
 
 
 @kinds
@@ -76,7 +78,8 @@ def test_every_game_has_networks_with_finite_outputs(
     assert outputs.shape == (9, spec.num_actions + players)
     action, to_play = torch.arange(9) % spec.num_actions, seats(9, players)
     following, outputs = network.recurrent(hidden, action, to_play % 2, to_play, torch.zeros_like(action), "maxn")
-    assert outputs.shape == (9, spec.num_actions + 2 * players)
+    outcomes = network.num_outcomes if network.num_outcomes > 1 else 0
+    assert outputs.shape == (9, spec.num_actions + outcomes + 2 * players)
     assert torch.isfinite(outputs).all()
     rows = [row.tobytes() for row in made.obs]  # small games repeat some
     steps = set(zip(rows, action.tolist(), (to_play % 2).tolist(), strict=True))
@@ -99,12 +102,13 @@ def test_search_outputs_are_the_expectations_of_the_predictions(latent: str, enc
     rewards, values = network.support.expectation(said.reward), network.support.expectation(said.value)
     latent_out, outputs = network.recurrent(hidden, action, shift, to_play, nothing, "maxn")
     torch.testing.assert_close(latent_out, following)
-    torch.testing.assert_close(outputs, torch.cat([said.policy, values, rewards], 1), rtol=1e-4, atol=1e-5)
+    logits = torch.cat([said.policy, *([] if said.outcome is None else [said.outcome])], 1)
+    torch.testing.assert_close(outputs, torch.cat([logits, values, rewards], 1), rtol=1e-4, atol=1e-5)
     # With one value it is the root player's, who sits P - to_play after the mover.
     _, single = network.recurrent(hidden, action, shift, to_play, nothing, "ego")
     root_now = torch.zeros(16, dtype=torch.int64) if network.frame == "root" else -to_play % P
     index = torch.arange(16)
-    expected = torch.cat([said.policy, values[index, root_now, None], rewards[index, root_now, None]], 1)
+    expected = torch.cat([logits, values[index, root_now, None], rewards[index, root_now, None]], 1)
     torch.testing.assert_close(single, expected, rtol=1e-4, atol=1e-5)
 
 

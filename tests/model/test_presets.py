@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 
 import pytest
@@ -24,9 +24,15 @@ def test_variants_differ_in_their_flags_and_nothing_else() -> None:
     assert set(shapes["ego_only"]) == base | ego
     assert set(shapes["heads_only"]) == base | heads
     assert set(shapes["belief"]) == base | ego | heads
+    # Card beliefs come with outcomes of chance events that the dynamics are told.
+    told = Network(GameSpec.of("skyjo", 2), replace(load_model_config("tiny", "belief"), chance="game"))
+    expected = {name: tuple(p.shape) for name, p in told.named_parameters()}
+    cards = {f"cards.{name}" for name in ("slot.weight", "slot.bias", "context.weight", "kinds.weight", "kinds.bias")}
+    assert set(shapes["belief_cards"]) == set(expected) | cards
+    assert all(shapes["belief_cards"][name] == shape for name, shape in expected.items())
     # One seat's value and reward with ego conditioning, all seats' without.
     value = {f"{head}.{part}" for head in ("value", "reward") for part in ("weight", "bias")}
-    for variant in VARIANTS:
+    for variant in ("belief", "ego_only", "heads_only"):
         assert all(shapes[variant][name] == shapes["baseline"][name] for name in base - value)
     for name in value:
         assert shapes["heads_only"][name] == shapes["baseline"][name]

@@ -43,9 +43,10 @@ def a_batch(seed: int = 0, windows: int = B, unroll: int = K) -> Batch:
     rng = np.random.default_rng(seed)
     tables, steps = env.make("skyjo", windows, P, seed=seed + 1), unroll + 1
     A = tables.num_actions
-    seen = []
+    seen, hidden = [], []
     for _ in range(steps):
         seen.append(tables.obs.copy())
+        hidden.append(tables.true_cards(tables.to_play))
         tables.random_steps(5)
     shifts = rng.integers(0, P, (windows, unroll))
     ranks = np.array([[1, 2, 3], [2, 1, 3], [1, 1, 3], [2, 2, 1]], np.int8)[rng.integers(0, 4, (windows, steps))]
@@ -71,6 +72,7 @@ def a_batch(seed: int = 0, windows: int = B, unroll: int = K) -> Batch:
         after=np.zeros(windows, np.int64),
         after_mask=(np.arange(windows) > 0).astype(np.float32),
         obs=np.stack(seen, 1),
+        hidden=np.stack(hidden, 1),
         live=mask(steps),
         weights=rng.uniform(0.2, 1, windows).astype(np.float32),
         index=np.arange(windows),

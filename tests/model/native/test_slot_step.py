@@ -20,6 +20,7 @@ from muzero.model.presets import VARIANTS, load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.backend import resolve_backend
 from muzero.search.planner import Plan, Planner
+from tests.model.helpers import variants_and_chance
 
 KERNELS = _native.kernels()
 B = 40
@@ -71,9 +72,8 @@ def torch_step(network: Network, latents: Floats, requests: Requests, backup: st
     return latent.numpy(), outputs.numpy()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@variants_and_chance
 @pytest.mark.parametrize(("game", "players"), TABLES)
-@pytest.mark.parametrize("chance", ["none", "game"])
 def test_latents_and_outputs_equal_those_of_torch(game: str, players: int, variant: str, chance: str) -> None:
     network = make(variant, game, players, chance=chance)
     latents, requests = random_requests(network, 3 * B)  # more than a tile, and a rest
