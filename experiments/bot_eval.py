@@ -104,8 +104,10 @@ def markdown(result: Row, command: str) -> str:
     lines = ["# Against the bots of the curriculum", "", f"    {command}", ""]
     lines += [
         f"{result['games']} games per checkpoint and bot, on the same deals. Brackets after means over checkpoints are",
-        "the mean +- 1.96 standard deviations, as in the paper (which does not say whether its episodes are rounds",
-        "or matches); brackets after means over runs are Student's 95 % intervals.",
+        "the mean +- 1.96 standard deviations, as in the paper; brackets after means over runs are Student's 95 %",
+        "intervals. The published rates are of episodes of 88 decisions under the paper's own rules, about one round;",
+        "whole matches are easier to win for the better player, so compare them with --rules episode=round. The six",
+        "bots are our reading of the paper's names.",
         "",
     ]
     lines += common.table(["", *names, "published: baseline", "published: belief"], rows)

@@ -47,6 +47,13 @@ def add_run_options(parser: argparse.ArgumentParser, iterations: str = "", bots:
 def add_match_options(parser: argparse.ArgumentParser) -> None:
     """Adds options for how matches are played and by which processes."""
     parser.add_argument("--simulations", type=int, help="per decision (default: as in training)")
+    parser.add_argument(
+        "--rules",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="rules to play by instead of those of training, such as episode=round for single rounds",
+    )
     parser.add_argument("--batch", type=int, default=256, help="games that a worker plays at once (default: 256)")
     parser.add_argument("--workers", type=int, default=0, help="worker processes (default: one per core)")
     parser.add_argument(

@@ -6,9 +6,11 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import yaml  # type: ignore[import-untyped]
 
 import env
 from muzero.agents.agent_spec import AgentSpec, fingerprint, resolve
@@ -46,8 +48,11 @@ def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace) ->
 
     Args:
       specs: matches to play, each with a name of its own.
-      options: options of the command line: out, games, seed, batch, workers, runtime, address.
+      options: options of the command line: out, games, seed, rules, batch, workers, runtime, address.
     """
+    rules = {key: yaml.safe_load(value) for key, _, value in (text.partition("=") for text in options.rules)}
+    suffix = "--" + "-".join(f"{key}_{value}" for key, value in rules.items()) if rules else ""
+    specs = [replace(spec, name=spec.name + suffix) for spec in specs]
     names = [spec.name for spec in specs]
     for name in names:
         require(names.count(name) == 1, name, "every match once", "the same one twice: is something named twice?")
@@ -75,7 +80,7 @@ def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace) ->
                 f"{path}: played again, because the stored result has another {', '.join(differing)}", file=sys.stderr
             )
         config = MatchConfig(a=spec.a, b=spec.b, players=spec.players, games=games, seed=options.seed)
-        config.batch, config.out = options.batch, str(path)
+        config.batch, config.out, config.rules = options.batch, str(path), rules
         configs[spec.name] = with_defaults(config)
     if not configs:
         return [rows[spec.name] for spec in specs]
