@@ -95,7 +95,7 @@ def test_every_setting_changes_the_search(settings: dict[str, Any], name: str, u
         ("visit_trust", -1.0, "0 or more, got -1"),
         ("value_visits", -1.0, "0 or more, got -1"),
         ("value_visits", np.nan, "0 or more, got nan"),
-        ("chance_source", "guess", "learned, exact or uniform, got 'guess'"),
+        ("chance_source", "guess", "learned, exact, uniform or cards, got 'guess'"),
         ("chance_choice", "random", "spread or prior, got 'random'"),
         ("num_outcomes", 0, "1 to 64, got 0"),
         ("num_outcomes", 65, "1 to 64, got 65"),

@@ -57,16 +57,16 @@ def test_outcome_weights_ramp_and_others_are_constant() -> None:
     assert found == [pytest.approx(pair) for pair in [(0.1, 0.2), (0.3, 0.15), (0.5, 0.1), (0.5, 0.1)]]
     at_once = Learner(make(), LearnerConfig(ramp_iterations=0))
     assert at_once.weights(0)["winner"] == 0.5
-    names = ("value", "reward", "reconstruction", "consistency", "points", "afterstate", "outcome")
+    names = ("value", "reward", "reconstruction", "consistency", "points", "afterstate", "outcome", "cards")
     config = LearnerConfig(**{f"{name}_weight": float(3 + i) for i, name in enumerate(names)})  # type: ignore[arg-type]
     fixed = Learner(make(), config).weights(7)
-    assert [fixed[name] for name in ("policy", *names)] == [1, 3, 4, 5, 6, 7, 8, 9]
+    assert [fixed[name] for name in ("policy", *names)] == [1, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
 def test_total_is_the_weighted_sum_of_importance_weighted_means() -> None:
     config = LearnerConfig(value_weight=0.7, reward_weight=0.3, reconstruction_weight=0.2, ramp_iterations=10)
-    config = replace(config, points_weight=0.4, afterstate_weight=0.6, outcome_weight=0.9)
-    network, batch = make(chance="game", points=30.0), a_batch()
+    config = replace(config, points_weight=0.4, afterstate_weight=0.6, outcome_weight=0.9, cards_weight=0.8)
+    network, batch = make("belief_cards", points=30.0), a_batch()
     before = losses(network, batch)
     learner = Learner(network, config)
     learner.step(batch, iteration=5)
@@ -75,8 +75,8 @@ def test_total_is_the_weighted_sum_of_importance_weighted_means() -> None:
     means["consistency"] = 0.0  # not computed, because its weight is 0
     assert {name: report[name] for name in LOSSES} == pytest.approx(means, rel=1e-4)
     factors = {"policy": 1, "value": 0.7, "reward": 0.3, "reconstruction": 0.2, "winner": 0.3, "rank": 0.175}
-    factors |= {"points": 0.4, "afterstate": 0.6, "outcome": 0.9, "consistency": 0.0}
-    assert min(means[name] for name in ("points", "afterstate", "outcome")) > 0
+    factors |= {"points": 0.4, "afterstate": 0.6, "outcome": 0.9, "cards": 0.8, "consistency": 0.0}
+    assert min(means[name] for name in ("points", "afterstate", "outcome", "cards")) > 0
     assert report["total"] == pytest.approx(sum(factors[name] * means[name] for name in LOSSES), rel=1e-4)
 
 

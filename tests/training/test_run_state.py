@@ -36,7 +36,9 @@ def make(*overrides: str) -> RunState:
 def game(length: int, players: int = 2, truncated: bool = False) -> Episode:
     """Made-up episode in the shapes of Skyjo."""
     spec = GameSpec.of("skyjo", players)
-    made = random_episode(np.random.default_rng(length), length, players, spec.width, spec.num_actions)
+    made = random_episode(
+        np.random.default_rng(length), length, players, spec.width, spec.num_actions, slots=spec.num_slots
+    )
     return replace(made, truncated=truncated, last_values=np.zeros(players, np.float32))
 
 

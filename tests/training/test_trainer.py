@@ -43,11 +43,15 @@ def check_smoke_run(path: Path, variant: str, game: str) -> None:
     outcome = variant == "belief"
     assert (first["iteration"], last["iteration"]) == (1, 2)
     # Losses of weight 0, and of heads that networks do not have, in this preset.
-    unused = {"consistency", "points", "afterstate", "outcome", *(() if outcome else ("winner", "rank"))}
+    unused = {"consistency", "points", "afterstate", "outcome", "cards", *(() if outcome else ("winner", "rank"))}
     assert {name for name, loss in last["losses"].items() if loss == 0} == unused
     config = compose_config("preset=smoke", f"+variant={variant}", f"game={game}")
     assert list(last["evaluation"]) == [*config.game.bots, *config.game.held_out_bots]
     assert "evaluation" not in first
+    checked = {"value_rmse", "value_bias", "value_spread"}
+    assert config.evaluation.value_positions > 0
+    assert checked <= last["diagnostics"].keys()
+    assert not checked & first["diagnostics"].keys(), "values are checked where bots are met"
     assert ("calibration" in last) == outcome
     kept = checkpoint.load_weights(path)
     assert (kept.agent["variant"], kept.agent["players"]) == (variant, config.game.players)
@@ -59,10 +63,13 @@ def test_baseline_trains_without_outcome_losses(tmp_path: Path) -> None:
     check_smoke_run(run.path, "baseline", "skyjo")
 
 
-def test_points_and_chance_events_are_learned_if_the_model_has_them(tmp_path: Path) -> None:
-    settings = ["preset=smoke", "+variant=belief", "train.iterations=2", "model.chance=game", "model.points=50"]
+def test_points_cards_and_chance_events_are_learned_if_the_model_has_them(tmp_path: Path) -> None:
+    settings = ["preset=smoke", "+variant=belief_cards", "train.iterations=2", "model.points=50"]
+    settings.append("evaluation.value_positions=0")
     last = metrics.read(Run(tmp_path, settings=settings).done().path)[-1]
     assert {name for name, loss in last["losses"].items() if loss == 0} == {"consistency"}
+    assert not [name for name in last["diagnostics"] if name.startswith("value_")], "no positions, no value check"
+    assert last["evaluation"]
 
 
 @pytest.mark.parametrize("game", sorted(set(env.games()) - {"skyjo"}))

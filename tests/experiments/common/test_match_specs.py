@@ -13,7 +13,9 @@ def test_a_match_with_a_stored_result_is_not_played_again(tmp_path: Path) -> Non
     """The agent's stored name has the precision that this machine has chosen for long searches."""
     place = make_run(tmp_path / "run", "belief", iterations=(4,), rules={**SHORT, "max_decisions": 12})
     agent = common.agent_of(common.Run.read(place), 4, simulations=100, backend="eager")
-    options = argparse.Namespace(out=tmp_path, games=2, seed=0, batch=4, workers=1, runtime="local", address="", rules=[])
+    options = argparse.Namespace(
+        out=tmp_path, games=2, seed=0, batch=4, workers=1, runtime="local", address="", rules=[]
+    )
     spec = common.MatchSpec("one", agent, "bot:naive", 2, {})
     (first,) = common.play_match_specs([spec], options)
     assert first["a"].startswith(f"{agent},bf16=o")

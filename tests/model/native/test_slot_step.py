@@ -16,7 +16,7 @@ from muzero.config import SearchConfig
 from muzero.model.native import _native
 from muzero.model.native.slot_step import SlotStep
 from muzero.model.network import ABLATIONS, Network
-from muzero.model.presets import VARIANTS, load_model_config
+from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.backend import resolve_backend
 from muzero.search.planner import Plan, Planner
