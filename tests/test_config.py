@@ -216,6 +216,10 @@ def test_paper_preset_has_the_published_settings() -> None:
     assert (config.selfplay.games_per_iteration, config.train.steps, config.train.mode) == (32, 96, "sync")
     assert (config.learner.unroll, config.learner.td_steps, config.search.discount) == (8, 10, 0.997)
     assert (config.search.algorithm, config.game.training["round_reward"]) == ("puct", 0.0)
+    assert config.search.backup == "ego"
+    assert (config.game.rules["preset"], config.game.rules["episode"]) == ("skynet", "round")
+    assert compose_config("preset=paper", "game=lama").search.backup == "ego"
+    assert compose_config("preset=paper", "game=lama").game.rules == compose_config("game=lama").game.rules
     assert (config.selfplay.pool.share, config.model.value_min, config.model.value_max) == (0.3, -200, 200)
     network = Network(GameSpec.of("skyjo", 2), config.model)
     # 14.4 million: with ego conditioning, the reward head predicts one seat at a time, like the value head.
@@ -225,7 +229,7 @@ def test_paper_preset_has_the_published_settings() -> None:
 @pytest.mark.parametrize(
     ("game", "td_steps", "training", "ignore"),
     [
-        ("skyjo", 30, {"episode": "round", "round_reward": 2.0, "max_decisions": 400}, ["score", "global.round"]),
+        ("skyjo", 10, {"episode": "round", "round_reward": 2.0, "max_decisions": 400}, ["score", "global.round"]),
         ("lama", 12, {"round_reward": 3.0, "max_decisions": 1200}, []),
         ("skipbo", 20, {"round_reward": 10.0, "max_decisions": 1000}, []),
     ],
@@ -235,7 +239,11 @@ def test_presets_have_settings_of_their_own_for_a_game(
 ) -> None:
     cpu, smoke, paper = (compose_config(f"preset={preset}", f"game={game}") for preset in ("cpu", "smoke", "paper"))
     assert (cpu.learner.td_steps, smoke.learner.td_steps, paper.learner.td_steps) == (td_steps, 5, 10)
-    assert cpu.game.training == smoke.game.training == training
+    starter = {"first_starter": "random"} if game == "skyjo" else {}
+    assert smoke.game.training == training
+    assert cpu.game.training == {**training, **starter}
+    assert cpu.learner.td_lambda == (0.9 if game == "skyjo" else 1.0)
+    assert smoke.learner.td_lambda == paper.learner.td_lambda == 1.0
     assert cpu.model.ignore == smoke.model.ignore == ignore
     assert (paper.game.training, paper.model.ignore) == ({"round_reward": 0.0}, ["counts"])
 

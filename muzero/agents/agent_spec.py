@@ -11,7 +11,7 @@
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
     checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  backup=maxn|ego  value_scale=X  value_visits=X
-                chance_source=learned|exact|uniform  merge=on|off
+                chance_source=learned|exact|uniform|cards  merge=on|off
                 backend=native|eager|compiled|compiled_dynamic  bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
                 (default backend: native for slots networks on a CPU whose sizes are multiples of 16. Other networks
                 are compiled by torch, which takes a quarter of a minute, from 100 simulations on. From 100 simulations
@@ -207,7 +207,8 @@ def shipped_agents() -> list[str]:
 
 def shipped_weights(name: str) -> Path:
     """File of a trained network that comes with the project; an error lists their names."""
-    require(name in shipped_agents(), "agent", f"one of {', '.join(shipped_agents())}", name)
+    known = shipped_agents()
+    require(name in known, f"agent 'agent:{name}'", f"one of {', '.join(known) or '(there are none)'}", name)
     return SHIPPED / f"{name}.safetensors"
 
 
@@ -308,7 +309,12 @@ def _with_search_options(spec: AgentSpec, search: SearchConfig) -> SearchConfig:
             changes[name] = text == "on"
         else:
             changes[name] = text if isinstance(now, str) else spec.number(type(now), text, name)
-    return replace(search, **changes)
+    found = replace(search, **changes)
+    try:
+        found.check()
+    except ValueError as error:
+        raise ValueError(f"agent {str(spec)!r}: {error}") from None
+    return found
 
 
 def _default_bf16(search: SearchConfig) -> bool:

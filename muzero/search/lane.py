@@ -85,7 +85,8 @@ class Lane:
         self._slot_classes = env.SlotClasses(spec.game, spec.num_players) if config.merge and spec.num_slots else None
         self._source = config.chance_source if network.num_outcomes > 1 else "learned"
         if self._source == "exact":
-            require(spec.counts is not None, "search.chance_source", f"no exact counts in {spec.game}", "exact")
+            other = f"another source: {spec.game} shows no counts of unseen cards"
+            require(spec.counts is not None, "search.chance_source", other, "exact")
         if self._source == "cards":
             believes = network.config.card_beliefs
             require(believes, "search.chance_source", "another source without model.card_beliefs", "cards")

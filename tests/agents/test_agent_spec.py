@@ -16,6 +16,7 @@ from muzero.agents.agent_spec import (
     load_network,
     match_search,
     resolve,
+    shipped_agents,
     trained_for,
 )
 from muzero.agents.agents import Bot, Policy, Searcher
@@ -35,6 +36,8 @@ def resolved(text: str) -> str:
         "random",
         "bot:threshold(t=2,epsilon=0.1)",
         "checkpoint:runs/x,simulations=64,ablation=no_ego",
+        "checkpoint:runs/x,backup=ego,value_visits=2.5,chance_source=cards,merge=off",
+        "agent:skyjo-belief,simulations=64",
         "policy:runs/x,iteration=7",
         "simulator:8,bot=greedy",
     ],
@@ -87,12 +90,74 @@ def test_agents_are_built_as_described(run: Path) -> None:
         ("random:1", "except for random"),
         ("checkpoint:x,speed=9", "expected options among iteration, simulations"),
         ("checkpoint:x,simulations", "expected options among"),
+        ("agent:", "expected something after the colon"),
+        ("agent:skyjo-belief,iteration=3", "expected options among simulations, algorithm, .*, got 'iteration=3'"),
+        ("policy:x,merge=off", "expected options among iteration, temperature, ablation, got 'merge=off'"),
         ("simulator:4,bot=greedy,bot=naive", "expected every option once, got 'bot=naive'"),
     ],
 )
 def test_malformed_text_is_refused_by_name(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AgentSpec.parse(text)
+
+
+def test_options_of_the_search_replace_the_settings_of_training(run: Path) -> None:
+    def made(options: str) -> SearchConfig:
+        built = build(AgentSpec.parse(f"checkpoint:{run},{options}"), "skyjo", 2, batch=4)
+        assert isinstance(built, Searcher)
+        return built.planner.config
+
+    trained = made("simulations=3")
+    assert (trained.backup, trained.value_visits, trained.chance_source) == ("maxn", 0.0, "learned")
+    assert trained.merge
+    for option, name, value in (
+        ("backup=ego", "backup", "ego"),
+        ("value_visits=2.5", "value_visits", 2.5),
+        ("chance_source=uniform", "chance_source", "uniform"),
+        ("merge=off", "merge", False),
+        ("merge=on", "merge", True),
+    ):
+        assert getattr(made(option), name) == value
+        others = {f: v for f, v in vars(made(option)).items() if f != name}
+        assert others == {f: v for f, v in vars(trained).items() if f != name}
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("backup=min", "search.backup: expected maxn or ego, got 'min'"),
+        ("algorithm=magic", "search.algorithm: expected gumbel or puct, got 'magic'"),
+        ("chance_source=guess", "search.chance_source: expected learned, exact, uniform or cards, got 'guess'"),
+        ("value_visits=-1", "search.value_visits: expected 0 or more, got -1"),
+        ("value_visits=few", "value_visits: expected a number, got 'few'"),
+        ("simulations=1.5", "simulations: expected a number, got '1.5'"),
+        ("merge=yes", "merge: expected on or off, got 'yes'"),
+    ],
+)
+def test_wrong_values_of_options_are_refused_with_agent_and_option(run: Path, option: str, message: str) -> None:
+    text = f"checkpoint:{run},{option}"
+    with pytest.raises(ValueError, match=rf"agent '{text}'.*{message}"):
+        build(AgentSpec.parse(text), "skyjo", 2, batch=4)
+
+
+def test_shipped_agents_are_known_by_name(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_spec, "SHIPPED", tmp_path)
+    with pytest.raises(ValueError, match=r"agent 'agent:skyjo-b': expected one of \(there are none\), got 'skyjo-b'"):
+        resolve(AgentSpec.parse("agent:skyjo-b"))
+    weights = next(run.glob("checkpoints/*/weights.safetensors"))
+    for name in ("skyjo-b", "skyjo-a"):
+        (tmp_path / f"{name}.safetensors").write_bytes(weights.read_bytes())
+    assert shipped_agents() == ["skyjo-a", "skyjo-b"]
+    spec = AgentSpec.parse("agent:skyjo-b,simulations=4")
+    assert resolve(spec) == spec, "there is no run with newer checkpoints"
+    assert trained_for(spec) == trained_for(AgentSpec.of("checkpoint", run))
+    assert fingerprint(spec) == fingerprint(AgentSpec.of("checkpoint", run))
+    built = build(spec, "skyjo", 2, batch=4)
+    assert isinstance(built, Searcher)
+    assert built.planner.config.simulations == 4
+    for text in ("agent:skyjo-c", "agent:../x"):
+        with pytest.raises(ValueError, match=f"agent '{text}': expected one of skyjo-a, skyjo-b, got"):
+            build(AgentSpec.parse(text), "skyjo", 2, batch=4)
 
 
 def test_agents_that_do_not_fit_the_game_are_refused_by_name(run: Path) -> None:

@@ -42,6 +42,7 @@ def test_episodes_are_the_games_that_were_played(players: int) -> None:
             assert (episode.obs[t] == table.obs[0]).all()
             assert episode.legal[t] == pack_legal(table.legal)[0]
             assert (episode.to_play[t], episode.phase[t]) == (table.to_play[0], table.phase[0])
+            assert (episode.hidden[t] == table.true_cards(table.to_play)[0]).all()
             seated = opponents.seat(kind, agent, players, (config.seed, deal))[table.to_play[0]]
             own = seated == SELF
             assert own == (kind == SELF or (kind != BOT_VS_BOT and table.to_play[0] == agent))
@@ -53,10 +54,26 @@ def test_episodes_are_the_games_that_were_played(players: int) -> None:
             table.step([int(episode.action[t])])
             assert (episode.rewards[t] == table.rewards[0]).all()
         assert table.done[0]
+        assert episode.hidden[0].any()
         assert (episode.ranks == table.ranks[0]).all()
         assert episode.truncated == table.truncated[0]
         best = table.ranks[0] == 1
         assert points == (0.5 if kind in (SELF, BOT_VS_BOT) else best[agent] / best.sum())
+
+
+def test_hidden_cards_are_recorded_and_have_no_influence_on_play(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that are told of no hidden card play the same games."""
+    plain = settings(search={"chance_source": "cards"})
+    config = replace(plain, model=replace(plain.model, chance="game", card_beliefs=True))
+    told, ignorant = SelfPlay(config), SelfPlay(config)
+    for worker in (told, ignorant):
+        worker.load_weights(weights(config), weights(config, 1))
+    monkeypatch.setattr(ignorant.tables, "true_cards", lambda seat: np.zeros((4, 24), np.int8))
+    one, other = (worker.play(request(6)) for worker in (told, ignorant))
+    assert all(e.hidden.any() for e in one.episodes)
+    assert not any(e.hidden.any() for e in other.episodes)
+    without = [replace(e, hidden=np.zeros_like(e.hidden)) for e in one.episodes]
+    assert same(replace(one, episodes=without), other)
 
 
 def test_the_network_takes_over_games_of_bots() -> None:

@@ -22,12 +22,14 @@ P, B, K = 3, 5, 3
 MASKS = ("policy_mask", "value_mask", "reward_mask", "outcome_mask", "after_mask", "live")
 
 
-def make(variant: str = "belief", latent: str = "slots", encoder: str = "columns", **changes: Any) -> Network:
-    """Network of a few weights for P players of Skyjo."""
+def make(
+    variant: str = "belief", latent: str = "slots", encoder: str = "columns", players: int = P, **changes: Any
+) -> Network:
+    """Network of a few weights for Skyjo."""
     torch.manual_seed(0)
     config = replace(load_model_config("tiny", variant), width=16, feedforward=16, latent_dim=24, hidden=24, layers=1)
     config = replace(config, latent=latent, encoder="transformer" if latent == "flat" else encoder, **changes)
-    return Network(GameSpec.of("skyjo", P), config)
+    return Network(GameSpec.of("skyjo", players), config)
 
 
 def shaken(network: Network) -> Network:
@@ -38,18 +40,19 @@ def shaken(network: Network) -> Network:
     return network
 
 
-def a_batch(seed: int = 0, windows: int = B, unroll: int = K) -> Batch:
+def a_batch(seed: int = 0, windows: int = B, unroll: int = K, players: int = P) -> Batch:
     """Batch with observations of a game and random targets; half of the masks are 0."""
     rng = np.random.default_rng(seed)
-    tables, steps = env.make("skyjo", windows, P, seed=seed + 1), unroll + 1
+    tables, steps = env.make("skyjo", windows, players, seed=seed + 1), unroll + 1
     A = tables.num_actions
     seen, hidden = [], []
     for _ in range(steps):
         seen.append(tables.obs.copy())
         hidden.append(tables.true_cards(tables.to_play))
         tables.random_steps(5)
-    shifts = rng.integers(0, P, (windows, unroll))
-    ranks = np.array([[1, 2, 3], [2, 1, 3], [1, 1, 3], [2, 2, 1]], np.int8)[rng.integers(0, 4, (windows, steps))]
+    shifts = rng.integers(0, players, (windows, unroll))
+    results = {2: [[1, 2], [2, 1], [1, 1], [1, 2]], 3: [[1, 2, 3], [2, 1, 3], [1, 1, 3], [2, 2, 1]]}[players]
+    ranks = np.array(results, np.int8)[rng.integers(0, 4, (windows, steps))]
 
     def mask(columns: int) -> NDArray[np.float32]:
         return (rng.random((windows, columns)) < 0.5).astype(np.float32)
@@ -57,10 +60,10 @@ def a_batch(seed: int = 0, windows: int = B, unroll: int = K) -> Batch:
     batch = Batch(
         actions=rng.integers(0, A, (windows, unroll)),
         shifts=shifts,
-        to_play=np.concatenate([np.zeros((windows, 1), np.int64), shifts.cumsum(1) % P], 1),
-        value=rng.uniform(-2.5, 2.5, (windows, steps, P)).astype(np.float32),
+        to_play=np.concatenate([np.zeros((windows, 1), np.int64), shifts.cumsum(1) % players], 1),
+        value=rng.uniform(-2.5, 2.5, (windows, steps, players)).astype(np.float32),
         value_mask=mask(steps),
-        reward=rng.uniform(-1, 1, (windows, unroll, P)).astype(np.float32),
+        reward=rng.uniform(-1, 1, (windows, unroll, players)).astype(np.float32),
         reward_mask=mask(unroll),
         policy=rng.dirichlet(np.ones(A), (windows, steps)).astype(np.float32),
         policy_mask=mask(steps),
@@ -68,7 +71,7 @@ def a_batch(seed: int = 0, windows: int = B, unroll: int = K) -> Batch:
         rank=rank_target(ranks),
         outcome_mask=mask(steps),
         outcomes=rng.integers(0, tables.info.num_outcomes, (windows, unroll)),
-        points=rng.uniform(-40, 40, (windows, steps, P)).astype(np.float32),
+        points=rng.uniform(-40, 40, (windows, steps, players)).astype(np.float32),
         after=np.zeros(windows, np.int64),
         after_mask=(np.arange(windows) > 0).astype(np.float32),
         obs=np.stack(seen, 1),
