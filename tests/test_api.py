@@ -16,7 +16,7 @@ from muzero.agents.agents import Random, Searcher
 from muzero.model.network import NETWORKS
 
 ROOT = Path(__file__).resolve().parents[1]
-WEIGHTS = ROOT / "experiments/results/skyjo_half_hour/belief/agent.safetensors"
+AGENT = "agent:skyjo-belief"
 PAGE = (ROOT / "docs/api.md").read_text()
 EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n.*?```python\n(.*?)```", PAGE, re.S | re.M))
 
@@ -33,7 +33,7 @@ def test_example_runs(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_analysis_agrees_with_the_action_that_is_played() -> None:
-    agent = muzero.load_agent(f"checkpoint:{WEIGHTS},simulations=16")
+    agent = muzero.load_agent(f"{AGENT},simulations=16")
     assert isinstance(agent, Searcher)
     tables = env.make("skyjo", num_envs=12, num_players=2, seed=4)
     tables.random_steps(9)
@@ -51,7 +51,7 @@ def test_analysis_agrees_with_the_action_that_is_played() -> None:
 
 def test_analysis_counts_seats_from_seat_0() -> None:
     """A player who is far ahead is so in values and winner probabilities, whoever is to move."""
-    agent = muzero.load_agent(f"checkpoint:{WEIGHTS},simulations=16", batch=50)
+    agent = muzero.load_agent(f"{AGENT},simulations=16", batch=50)
     assert isinstance(agent, Searcher)
     tables = env.make("skyjo", num_envs=200, num_players=2, rules={"episode": "round"}, seed=6, auto_reset=False)
     bots = [tables.bot("greedy"), tables.bot("naive")]
@@ -74,13 +74,13 @@ def test_an_agent_without_a_network_needs_a_game() -> None:
 
 
 def test_objects_and_strings_play_the_same_games() -> None:
-    agent = f"policy:{WEIGHTS}"
+    agent = f"{AGENT},simulations=0"
     options = {"games": 6, "game": "skyjo", "rules": {"episode": "round"}, "seed": 2}
     expected, strings = muzero.play_match(agent, "bot:greedy", **options)  # type: ignore[arg-type]
     figures, objects = muzero.play_match(muzero.load_agent(agent), "bot:greedy", **options)  # type: ignore[arg-type]
     assert strings.scores.tolist() == objects.scores.tolist()
     assert figures["games"] == 6
-    assert (figures["a"], figures["b"], figures["weights_a"]) == ("Policy", "bot:greedy", None)
+    assert (figures["a"], figures["b"], figures["weights_a"]) == ("Searcher", "bot:greedy", None)
     assert list(figures) == list(expected)
     other = {"a", "weights_a", "seconds", "seconds_per_game"}
     assert {name: figures[name] for name in figures if name not in other} == {
@@ -89,7 +89,7 @@ def test_objects_and_strings_play_the_same_games() -> None:
 
 
 def test_figures_of_an_object_against_a_network_name_both() -> None:
-    text = f"policy:{WEIGHTS}"
+    text = f"{AGENT},simulations=0"
     options = {"games": 2, "rules": {"episode": "round"}, "seed": 2}
     figures, _ = muzero.play_match(Random(), text, **options)  # type: ignore[arg-type]
     same, _ = muzero.play_match("random", text, **options)  # type: ignore[arg-type]

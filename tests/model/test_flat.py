@@ -28,6 +28,19 @@ def test_flat_network_has_no_boards_and_conditions_the_whole_latent(variant: str
     assert network.latent_dim == network.config.latent_dim == latent.shape[1]
 
 
+@variants
+def test_flat_network_is_told_who_is_to_move_in_every_variant(variant: str) -> None:
+    """The frame does not turn, so nothing else says whose policy is wanted."""
+    network = random_network("flat", "transformer", variant)
+    with torch.no_grad():
+        latent = network.represent(torch.from_numpy(played_tables().obs))
+        policies = [network.predict(latent, torch.full((16,), mover)).policy for mover in range(3)]
+    assert not torch.allclose(policies[0], policies[1])
+    assert not torch.allclose(policies[1], policies[2])
+    assert network.condition.turns
+    assert not random_network("slots", "columns", variant).condition.turns, "the frame turns there"
+
+
 def test_rewards_of_fewer_players_are_those_of_the_first_seats() -> None:
     """The reward head lists N logits for each seat in turn."""
     network = random_network("flat", "transformer", "baseline", 4)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 import env
@@ -239,3 +240,49 @@ def test_policy_scores_each_pair_of_touched_slots_once(game: str, players: int) 
         expected = sum(((one * other) @ weight for i, one in enumerate(there) for other in there[:i]), torch.zeros(3))
         torch.testing.assert_close(by_pairs[:, action], expected, rtol=1e-4, atol=1e-4)
     assert by_pairs.abs().max() > 0.01
+
+
+# ---- boards of egos ----------------------------------------------------------------------------------------------
+
+
+def lama_network(ego_boards: bool, variant: str = "belief", game: str = "lama") -> Network:
+    torch.manual_seed(0)
+    config = replace(load_model_config("tiny", variant), ego_boards=ego_boards)
+    network = Network(GameSpec.of(game, 3), config).eval()
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return network
+
+
+def features_of(network: Network, turned_by: int, ego: int) -> Tensor:
+    """Features of one ego for boards that are turned by some seats, the conditioned rest being the same."""
+    tables = env.make(network.spec.game, 8, 3, seed=1)
+    tables.random_steps(9)
+    trunk = network.trunk
+    assert isinstance(trunk, SlotTrunk)
+    boards, rest = trunk.split(network.represent(torch.from_numpy(tables.obs)))
+    size = boards.slots.shape[1] // 3
+    slots = boards.slots.roll(-turned_by * size, 1)
+    boards = Boards(slots, boards.blocks.roll(-turned_by, 1), boards.players.roll(-turned_by, 1))
+    with torch.no_grad():
+        found: Tensor = trunk(boards, rest.unsqueeze(1), torch.tensor([[ego]]))
+    return found
+
+
+def test_each_ego_is_shown_its_own_board_first_where_hands_are_hidden() -> None:
+    """Ego 1 sees what ego 0 sees if the boards are turned by a seat; without the setting egos see the same."""
+    shown, plain = lama_network(ego_boards=True), lama_network(ego_boards=False)
+    for ego in (1, 2):
+        torch.testing.assert_close(features_of(shown, 0, ego), features_of(shown, ego, 0))
+        assert not torch.allclose(features_of(shown, 0, ego), features_of(shown, 0, 0))
+        assert torch.equal(features_of(plain, 0, ego), features_of(plain, 0, 0))
+    assert torch.equal(features_of(shown, 0, 0), features_of(plain, 0, 0)), "the mover's board is the first anyway"
+
+
+@pytest.mark.parametrize(("variant", "game"), [("baseline", "lama"), ("belief", "skyjo")])
+def test_boards_are_not_turned_without_egos_or_hidden_hands(variant: str, game: str) -> None:
+    obs = torch.from_numpy(env.make(game, 8, 3, seed=1).obs)
+    shown, plain = (lama_network(ego_boards, variant, game) for ego_boards in (True, False))
+    with torch.no_grad():
+        one, other = (n.evaluate(n.represent(obs), torch.zeros(8).long(), "maxn", root=False) for n in (shown, plain))
+    assert torch.equal(one, other)

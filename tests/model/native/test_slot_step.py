@@ -108,6 +108,15 @@ def test_outputs_equal_those_of_torch_in_every_ablation(game: str) -> None:
             np.testing.assert_allclose(found, true, rtol=0, atol=2e-4, err_msg=ablation)
 
 
+@pytest.mark.parametrize("ego_boards", [True, False])
+def test_outputs_equal_those_of_torch_whichever_board_comes_first(ego_boards: bool) -> None:
+    network = make("belief", "lama", 3, ego_boards=ego_boards)
+    latents, requests = random_requests(network, B)
+    for backup in ("maxn", "ego"):
+        found = native_step(SlotStep(network), latents, requests, B, backup)[1]
+        np.testing.assert_allclose(found, torch_step(network, latents, requests, backup)[1], rtol=0, atol=2e-4)
+
+
 @pytest.mark.parametrize("changes", [{"slot_dim": 32, "hidden": 48}, {"slot_hidden": 48, "value_bins": 5}])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_outputs_equal_those_of_torch_in_other_sizes(kernel: str, changes: dict[str, int]) -> None:
