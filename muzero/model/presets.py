@@ -72,7 +72,8 @@ def main() -> None:
     parser.add_argument("--players", type=int, default=2)
     options = parser.parse_args()
     spec = GameSpec.of(options.game, options.players)
-    parts = ("representation", "dynamics", "condition", "trunk", "policy", "value", "winner", "rank", "decoder")
+    shared = ("representation", "dynamics", "condition", "trunk")
+    parts = (*shared, "policy", "value", "reward", "outcome", "cards", "winner", "rank", "decoder")
     print(f"{options.game}, {options.players} players: parameters\n")
     print(f"{'model':8}{'variant':12}{'latent':>14}" + "".join(f"{part:>16}" for part in (*parts, "total")))
     for model in model_names():

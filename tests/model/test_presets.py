@@ -65,4 +65,8 @@ def test_parameter_table_lists_all_models_and_variants(
     for word in (*VARIANTS, "tiny", "small", "paper", "total"):
         assert word in table
     total = sum(p.numel() for p in Network(GameSpec.of("skyjo", 3), load_model_config("tiny", "belief")).parameters())
+    rows = [line.replace(",", "").split() for line in table.splitlines() if line.startswith(("tiny", "small", "paper"))]
+    assert len(rows) == 3 * len(VARIANTS)
+    for row in rows:
+        assert sum(map(int, row[4:-1])) == int(row[-1]), "no part is left out"
     assert f"{total:,}" in next(line for line in table.splitlines() if line.startswith("tiny    belief "))

@@ -76,7 +76,9 @@ def test_diagnostics_describe_games_buffers_and_opponents() -> None:
     spec, rng = state.network.spec, np.random.default_rng(0)
     long, short = (
         replace(
-            random_episode(rng, length, 2, spec.width, spec.num_actions), truncated=False, last_values=np.zeros(2, "f4")
+            random_episode(rng, length, 2, spec.width, spec.num_actions, slots=spec.num_slots),
+            truncated=False,
+            last_values=np.zeros(2, "f4"),
         )
         for length in (30, 10)
     )
