@@ -319,8 +319,7 @@ NB_MODULE(_native, m) {
             const int8_t* p = data_of<int8_t>(phase, "phase", {count});
             const uint64_t* k = data_of<uint64_t>(keys, "keys", {count});
             const float* n = noise ? data_of<float>(*noise, "noise", {count, c.actions}) : nullptr;
-            const float* seen =
-                counts ? data_of<float>(*counts, "counts", {count, c.pools, c.outcomes - 1}) : nullptr;
+            const float* seen = counts ? data_of<float>(*counts, "counts", {count, c.pools, c.outcomes - 1}) : nullptr;
             const uint8_t* same = classes ? data_of<uint8_t>(*classes, "classes", {count, c.slots()}) : nullptr;
             nb::gil_scoped_release release;
             s.begin(static_cast<int>(count), o, l, p, k, n, seen, same);

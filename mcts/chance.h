@@ -121,8 +121,8 @@ class Chance {
 
   const Setup& config_;
   const Tree& tree_;
-  std::vector<uint64_t> path_;   // [B, N] key of the path to each node
-  std::vector<float> counts_;    // [B, pools, outcomes - 1] unseen cards at the root
+  std::vector<uint64_t> path_;  // [B, N] key of the path to each node
+  std::vector<float> counts_;   // [B, pools, outcomes - 1] unseen cards at the root
 };
 
 }  // namespace mcts

@@ -26,8 +26,8 @@ inline void check_counts(const Setup& config, int count, const float* counts) {
 }
 
 // Refuses roots that cannot be searched; `Search::begin` explains the arguments.
-inline void check_roots(const Setup& config, int count, const uint64_t* legal, const int8_t* phase,
-                        const float* counts, const uint8_t* classes) {
+inline void check_roots(const Setup& config, int count, const uint64_t* legal, const int8_t* phase, const float* counts,
+                        const uint8_t* classes) {
   const int A = config.actions;
   for (int game = 0; game < count; ++game) {
     if (!legal[game]) refuse_root(game, "no action is legal");

@@ -83,7 +83,8 @@ Parts random_parts(Junk& junk) {
     fill(name, from.back() * (std::string(name) == "policy.together" ? 2 : 1), 0, places);
   }
 
-  const int D = s["slot_dim"], M = s["slot_hidden"], H = s["hidden"], C = s["shared"], N = s["bins"], O = s["outcomes"], E = K + C + (O > 1);
+  const int D = s["slot_dim"], M = s["slot_hidden"], H = s["hidden"], C = s["shared"], N = s["bins"], O = s["outcomes"],
+            E = K + C + (O > 1);
   const int V = P * s["player_dim"], R = C * D + s["global_dim"];
   const auto weigh = [&](const std::string& name, int inputs, int outputs, bool bias) {
     const float scale = 1 / std::sqrt(static_cast<float>(inputs));

@@ -54,7 +54,8 @@ NB_MODULE(_native, m) {
       .def(
           "advance",
           [](const SlotNetwork& s, const Array& latents, const Input& parent, const Input& action, const Input& shift,
-             const Input& outcome, const Input& to_play, int64_t first, int64_t games, bool only_root, const Array& outputs) {
+             const Input& outcome, const Input& to_play, int64_t first, int64_t games, bool only_root,
+             const Array& outputs) {
             const Network& n = s.network();
             const auto nodes = static_cast<int64_t>(latents.ndim() ? latents.shape(0) : 0);
             const auto batch = static_cast<int64_t>(latents.ndim() > 1 ? latents.shape(1) : 0);

@@ -168,10 +168,10 @@ class SlotNetwork {
                          job.outcome[r] >= 0 && job.outcome[r] < net_.outcomes && job.to_play[r] >= 0 &&
                          job.to_play[r] < net_.players;
       if (!known) {
-        throw std::out_of_range("row " + std::to_string(r) + ": no such parent, action, shift, outcome or player: " +
-                                std::to_string(job.parent[r]) + ", " + std::to_string(job.action[r]) + ", " +
-                                std::to_string(job.shift[r]) + ", " + std::to_string(job.outcome[r]) + ", " +
-                                std::to_string(job.to_play[r]));
+        throw std::out_of_range("row " + std::to_string(r) +
+                                ": no such parent, action, shift, outcome or player: " + std::to_string(job.parent[r]) +
+                                ", " + std::to_string(job.action[r]) + ", " + std::to_string(job.shift[r]) + ", " +
+                                std::to_string(job.outcome[r]) + ", " + std::to_string(job.to_play[r]));
       }
     }
     thread_local std::unique_ptr<char[]> memory;
