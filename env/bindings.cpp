@@ -96,9 +96,15 @@ class PyEnv {
     kept_ = std::move(kept);
   }
 
-  void step(const Input& actions, const std::optional<Input>& outcomes) {
+  void step(const Input& actions) {
     const int64_t* data = whole_numbers(actions, "actions", scratch_);
-    const int64_t* told = outcomes ? data_of<int64_t>(*outcomes, "outcomes", {batch()}) : nullptr;
+    nb::gil_scoped_release release;
+    take()->step(data, nullptr);
+  }
+
+  void step_told(const Input& actions, const Input& outcomes) {
+    const int64_t* data = whole_numbers(actions, "actions", scratch_);
+    const int64_t* told = data_of<int64_t>(outcomes, "outcomes", {batch()});
     nb::gil_scoped_release release;
     take()->step(data, told);
   }
@@ -232,7 +238,8 @@ NB_MODULE(_native, m) {
           "game"_a, nb::kw_only(), "num_envs"_a, "num_players"_a, "preset"_a, "rules"_a, "seed"_a, "threads"_a,
           "auto_reset"_a, "counts"_a)
       .def("bind", &PyEnv::bind)
-      .def("step", &PyEnv::step, "actions"_a, "outcomes"_a = nb::none())
+      .def("step", &PyEnv::step, "actions"_a)
+      .def("step_told", &PyEnv::step_told, "actions"_a, "outcomes"_a)
       .def("odds", &PyEnv::odds, "actions"_a, "out"_a)
       .def(
           "reset",

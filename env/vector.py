@@ -243,8 +243,11 @@ class VecEnv:
             that the rest is a draw from the belief of the player to move. An outcome whose `odds` are 0 is a
             ValueError that names the table and what is possible, and no table has moved.
         """
-        told = None if outcomes is None else np.ascontiguousarray(outcomes, np.int64)
-        self._native.step(actions if isinstance(actions, np.ndarray) else np.asarray(actions), told)
+        numbers = actions if isinstance(actions, np.ndarray) else np.asarray(actions)
+        if outcomes is None:
+            self._native.step(numbers)
+        else:
+            self._native.step_told(numbers, np.ascontiguousarray(outcomes, np.int64))
 
     def odds(self, actions: NDArray[np.int64] | NDArray[np.int32] | Sequence[int]) -> NDArray[np.float32]:
         """Probabilities [B, O] of the outcomes that an action [B] per table may have, for the player to move.
