@@ -48,6 +48,21 @@ template <class Game>
   throw std::invalid_argument(text);
 }
 
+// One bot, or none, for each seat.
+inline void require_bots(const std::vector<std::shared_ptr<Bot>>& seats, int players) {
+  if (static_cast<int>(seats.size()) == players) return;
+  throw std::invalid_argument("bots: expected one for each of " + std::to_string(players) + " seats, got " +
+                              std::to_string(seats.size()));
+}
+
+// A bot for each seat.
+inline void require_all_bots(const std::vector<std::shared_ptr<Bot>>& seats, int players) {
+  require_bots(seats, players);
+  for (const auto& bot : seats) {
+    if (!bot) throw std::invalid_argument("bots: every seat needs one");
+  }
+}
+
 // The number of a bot, or a negative one for none.
 inline void require_chosen(int i, int64_t chosen, size_t bots) {
   if (chosen < static_cast<int64_t>(bots)) return;

@@ -5,6 +5,7 @@
 #include "env/refusals.h"
 #include "env/saved_state.h"
 #include "env/slot_classes.h"
+#include "native/aligned.h"
 #include "native/thread_pool.h"
 
 namespace env {
@@ -61,7 +62,7 @@ class VecEnv final : public AnyVecEnv {
     }
     each_table([&](int i) {
       if (actions[i] != kSkip) {
-        advance(i, static_cast<int>(actions[i]), true, outcomes ? static_cast<int>(outcomes[i]) : 0);
+        advance<true>(i, static_cast<int>(actions[i]), outcomes ? static_cast<int>(outcomes[i]) : 0);
       } else {
         skip(i);
       }
@@ -141,27 +142,21 @@ class VecEnv final : public AnyVecEnv {
   }
 
   void sample_actions(uint64_t seed, int64_t* out) override {
-    for (int i = 0; i < batch(); ++i) {
+    each_table([&](int i) {
       Rng rng = own_stream(seed, table(i));
       const uint64_t mask = masks_[static_cast<size_t>(i)];
       out[i] = mask ? random_bit(mask, rng) : kSkip;
-    }
+    });
   }
 
   void random_steps(uint64_t seed, int64_t count, bool write) override {
-    pool_.split(batch(), 32, [&](int64_t begin, int64_t end) {
-      for (int64_t n = 0; n < count; ++n) {
-        for (int i = static_cast<int>(begin); i < end; ++i) {
-          Rng rng = own_stream(seed, table(i));
-          const uint64_t mask = masks_[static_cast<size_t>(i)];
-          if (mask) advance(i, random_bit(mask, rng), write);
-        }
-      }
+    pool_.split(batch(), kGrain, [&](int64_t begin, int64_t end) {
+      const auto first = static_cast<int>(begin), last = static_cast<int>(end);
+      write ? random_part<true>(seed, count, first, last) : random_part<false>(seed, count, first, last);
     });
     if (!write) write_all();
   }
 
-  // ---- states as bytes ---------------------------------------------------------------------------------
   std::string save(int i) const override {
     require_table(i);
     return seal(table(i), origins_[static_cast<size_t>(i)]);
@@ -210,7 +205,6 @@ class VecEnv final : public AnyVecEnv {
     return table(i).last_event();
   }
 
-  // ---- hand-written players ----------------------------------------------------------------------------
   std::shared_ptr<Bot> bot(const std::string& name, const BotParameters& given) const override {
     return make_bot<Game>(name, given, options_.num_players);
   }
@@ -219,7 +213,7 @@ class VecEnv final : public AnyVecEnv {
   // (a negative number) or the game is over.
   void bot_actions(const std::vector<std::shared_ptr<Bot>>& bots, const int64_t* chosen, uint64_t seed,
                    int64_t* out) override {
-    if (!chosen) require_bots(bots);
+    if (!chosen) require_bots(bots, options_.num_players);
     for (int i = 0; chosen && i < batch(); ++i) require_chosen(i, chosen[i], bots.size());
     each_table([&](int i) {
       const int64_t which = chosen ? chosen[i] : table(i).to_play();
@@ -230,7 +224,7 @@ class VecEnv final : public AnyVecEnv {
 
   // Lets bots finish every game or, with `round`, play on until the scores change.
   void playout(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t seed, bool round) override {
-    require_all_bots(seats);
+    require_all_bots(seats, options_.num_players);
     if (options_.auto_reset) throw std::invalid_argument("playout: make the environment with auto_reset=False");
     pool_.split(batch(), 16, [&](int64_t begin, int64_t end) {
       for (int i = static_cast<int>(begin); i < end; ++i) {
@@ -247,7 +241,7 @@ class VecEnv final : public AnyVecEnv {
   // Plays deals first_deal .. first_deal + count - 1 of this environment's seed from beginning to end.
   void play(const std::vector<std::shared_ptr<Bot>>& seats, uint64_t bot_seed, uint64_t first_deal, int count,
             const GameRecords& records) override {
-    require_all_bots(seats);
+    require_all_bots(seats, options_.num_players);
     const int players = options_.num_players;
     pool_.split(count, 16, [&](int64_t begin, int64_t end) {
       Game game;
@@ -265,14 +259,28 @@ class VecEnv final : public AnyVecEnv {
   }
 
  private:
+  static constexpr int64_t kGrain = native::kCacheLine;  // tables of a part: no array has a cache line in two parts
   int batch() const { return options_.num_envs; }
 
   // Calls visit(i) for every table on all threads; parts are large enough to be worth waking a thread.
   template <class Visit>
   void each_table(Visit&& visit) {
-    pool_.split(batch(), 256, [&visit](int64_t begin, int64_t end) {
+    const auto visit_part = [&visit](int64_t begin, int64_t end) {
       for (int i = static_cast<int>(begin); i < end; ++i) visit(i);
-    });
+    };
+    if (options_.threads == 1 || batch() <= 256) return visit_part(0, batch());  // inlined, for single tables too
+    pool_.split(batch(), 256, visit_part);
+  }
+
+  template <bool kWrite>
+  void random_part(uint64_t seed, int64_t count, int first, int last) {
+    for (int64_t n = 0; n < count; ++n) {
+      for (int i = first; i < last; ++i) {
+        Rng rng = own_stream(seed, table(i));
+        const uint64_t mask = masks_[static_cast<size_t>(i)];
+        if (mask) advance<kWrite>(i, random_bit(mask, rng));
+      }
+    }
   }
 
   void start(size_t i) {
@@ -280,7 +288,8 @@ class VecEnv final : public AnyVecEnv {
     tables_[i].reset(rules_, options_.num_players, make_key({origin.seed, origin.deal, origin.episode}));
   }
 
-  void advance(int i, int action, bool write, int told = 0) {
+  template <bool kWrite>
+  void advance(int i, int action, int told = 0) {
     const auto t = static_cast<size_t>(i);
     Game& game = tables_[t];
     const int actor = game.to_play();
@@ -289,20 +298,20 @@ class VecEnv final : public AnyVecEnv {
     } else {
       game.step(rules_, action);
     }
-    if (write) {
+    if (kWrite) {
       write_result(i);
       if (buffers_.outcome) buffers_.outcome[i] = static_cast<int8_t>(game.outcome(actor));
       if (stale_[t] || game.standing_changed()) write_standing(i);
     }
     if (game.done()) {
-      if (write) write_stats(i);
+      if (kWrite) write_stats(i);
       if (options_.auto_reset) {
         ++origins_[t].episode;
         start(t);
         stale_[t] = 1;
       }
     }
-    if (write) {
+    if (kWrite) {
       write_view(i);
     } else {
       masks_[t] = game.legal(rules_);
@@ -395,7 +404,6 @@ class VecEnv final : public AnyVecEnv {
     if (action != kSkip) table(i).odds(rules_, table(i).to_play(), static_cast<int>(action), out);
   }
 
-  // ---- errors ------------------------------------------------------------------------------------------
   void require_legal(const int64_t* actions) const {
     for (size_t i = 0; i < tables_.size(); ++i) {
       const int64_t action = actions[i];
@@ -422,28 +430,16 @@ class VecEnv final : public AnyVecEnv {
   void require_seats(const int8_t* seats) const {
     for (int i = 0; i < batch(); ++i) require_seat(i, seats[i]);
   }
-  void require_bots(const std::vector<std::shared_ptr<Bot>>& seats) const {
-    if (static_cast<int>(seats.size()) == options_.num_players) return;
-    throw std::invalid_argument("bots: expected one for each of " + std::to_string(options_.num_players) +
-                                " seats, got " + std::to_string(seats.size()));
-  }
-  void require_all_bots(const std::vector<std::shared_ptr<Bot>>& seats) const {
-    require_bots(seats);
-    for (const auto& bot : seats) {
-      if (!bot) throw std::invalid_argument("bots: every seat needs one");
-    }
-  }
-
   const Options options_;
   const typename Game::Rules rules_;
   const GameInfo info_;
   const SlotClasses classes_;
   const SavedState<Game> format_;
   native::ThreadPool pool_;
-  std::vector<Game> tables_;
-  std::vector<uint64_t> masks_;  // legal actions of every table, as bits
-  std::vector<uint8_t> stale_;   // whether the scores and ranks in the buffers are those of the episode before
-  std::vector<Origin> origins_;
+  native::AlignedVector<Game> tables_;
+  native::AlignedVector<uint64_t> masks_;  // legal actions of every table, as bits
+  native::AlignedVector<uint8_t> stale_;  // whether the scores and ranks in the buffers are those of the episode before
+  native::AlignedVector<Origin> origins_;
   Buffers buffers_;
 };
 

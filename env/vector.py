@@ -19,6 +19,7 @@ SKIP: int = _native.SKIP
 # Limits of one call into the core, which does not notice Ctrl-C: a second or less.
 _INTERRUPTIBLE = 1 << 22  # decisions per call
 _GAMES_AT_ONCE = 1 << 14
+_CACHE_LINE = 64  # bytes
 
 
 def make(
@@ -48,6 +49,14 @@ def make(
       buffers: the caller's arrays to write to, by name (see `VecEnv`); arrays that are not given are allocated.
     """
     return VecEnv(game, num_envs, num_players, rules, seed, threads, auto_reset, counts, buffers or {})
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+    """Array of zeros that begins at a cache line, so that threads with parts of their own never share a line."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + _CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % _CACHE_LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -188,20 +197,21 @@ class VecEnv:
         self.rules: dict[str, Any] = info.rule_values
 
         B, P = num_envs, num_players
-        wanted: dict[str, NDArray[Any]] = {
-            "obs": np.zeros((B, self.width), np.int16),
-            "legal": np.zeros((B, self.num_actions), np.bool_),
-            "legal_bits": np.zeros(B, np.uint64),
-            "to_play": np.zeros(B, np.int8),
-            "phase": np.zeros(B, np.int8),
-            "rewards": np.zeros((B, P), np.float32),
-            "scores": np.zeros((B, P), np.int32),
-            "ranks": np.zeros((B, P), np.int8),
-            "outcome": np.zeros(B, np.int8),
-            "done": np.zeros(B, np.bool_),
-            "truncated": np.zeros(B, np.bool_),
-            "stats": np.zeros((B, len(self.stat_names)), np.int32),
+        shapes: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
+            "obs": ((B, self.width), np.int16),
+            "legal": ((B, self.num_actions), np.bool_),
+            "legal_bits": ((B,), np.uint64),
+            "to_play": ((B,), np.int8),
+            "phase": ((B,), np.int8),
+            "rewards": ((B, P), np.float32),
+            "scores": ((B, P), np.int32),
+            "ranks": ((B, P), np.int8),
+            "outcome": ((B,), np.int8),
+            "done": ((B,), np.bool_),
+            "truncated": ((B,), np.bool_),
+            "stats": ((B, len(self.stat_names)), np.int32),
         }
+        wanted = {name: aligned_zeros(*shape) for name, shape in shapes.items()}
         wanted.update(buffers)
         self._native.bind(**wanted)
         for name, array in wanted.items():

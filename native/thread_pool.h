@@ -15,15 +15,18 @@
 #include <thread>
 #include <vector>
 
+#include "native/aligned.h"
+
 namespace native {
 
 class ThreadPool {
  public:
   using Work = std::function<void(int64_t begin, int64_t end)>;
 
-  explicit ThreadPool(int threads) : threads_(threads), process_(getpid()) {
+  explicit ThreadPool(int threads)
+      : threads_(threads), process_(getpid()), shares_(static_cast<size_t>(std::max(1, threads))) {
     for (int i = 1; i < threads; ++i) {
-      helpers_.emplace_back([this] { serve(); });
+      helpers_.emplace_back([this, i] { serve(i); });
     }
   }
 
@@ -44,25 +47,34 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Calls work(begin, end) on disjoint parts of 0..count-1, all but the last of at least `grain`, and returns when all
-  // are done. A thread that is free takes the next part, so that a busy core does not delay the rest. The first
-  // exception is rethrown.
+  // Calls work(begin, end) on disjoint parts of 0..count-1, each but the last a multiple of `grain`, and returns when all
+  // are done. Each thread begins with the same share of the range in every call, so that its part of the data stays in
+  // its cache; one that is done takes parts of the others' shares, so that a busy core does not delay the rest. The
+  // first exception is rethrown.
   void split(int64_t count, int64_t grain, const Work& work) {
     if (threads_ == 1 || count <= grain || forked()) return work(0, count);
+    bool asleep;
     {
       std::lock_guard<std::mutex> lock(signals_->mutex);
       work_ = &work;
-      count_ = count;
-      part_ = std::max(grain, count / (threads_ * 8));
-      next_ = 0;
+      part_ = std::max<int64_t>(1, count / (threads_ * 8) / grain) * grain;
+      const int64_t parts = (count + part_ - 1) / part_;
+      for (int i = 0; i < threads_; ++i) {
+        Share& share = shares_[static_cast<size_t>(i)];
+        share.next = parts * i / threads_ * part_;
+        share.end = std::min(count, parts * (i + 1) / threads_ * part_);
+      }
       busy_ = threads_ - 1;
       error_ = nullptr;
       ++generation_;
+      asleep = sleepers_ > 0;
     }
-    signals_->start.notify_all();
-    take_parts();
-    std::unique_lock<std::mutex> lock(signals_->mutex);
-    signals_->finished.wait(lock, [this] { return busy_ == 0; });
+    if (asleep) signals_->start.notify_all();
+    take_parts(0);
+    if (!spin([this] { return busy_ == 0; })) {
+      std::unique_lock<std::mutex> lock(signals_->mutex);
+      signals_->finished.wait(lock, [this] { return busy_ == 0; });
+    }
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -72,13 +84,23 @@ class ThreadPool {
     std::condition_variable start, finished;
   };
 
+  // Part of the range that one thread begins with.
+  struct alignas(kCacheLine) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
   // A forked process has no helper threads.
   bool forked() const { return getpid() != process_; }
 
-  void take_parts() {
+  // Does the parts of a thread's own share, then those that are left of the others'.
+  void take_parts(int own) {
     try {
-      for (int64_t begin; (begin = next_.fetch_add(part_)) < count_;) {
-        (*work_)(begin, std::min(begin + part_, count_));
+      for (int i = 0; i < threads_; ++i) {
+        Share& share = shares_[static_cast<size_t>((own + i) % threads_)];
+        for (int64_t begin; (begin = share.next.fetch_add(part_)) < share.end;) {
+          (*work_)(begin, std::min(begin + part_, share.end));
+        }
       }
     } catch (...) {
       std::lock_guard<std::mutex> lock(signals_->mutex);
@@ -86,30 +108,50 @@ class ThreadPool {
     }
   }
 
-  void serve() {
+  void serve(int own) {
     uint64_t seen = 0;
-    std::unique_lock<std::mutex> lock(signals_->mutex);
     while (true) {
-      signals_->start.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      if (!spin([&] { return stopping_ || generation_ != seen; })) {
+        std::unique_lock<std::mutex> lock(signals_->mutex);
+        ++sleepers_;
+        signals_->start.wait(lock, [&] { return stopping_ || generation_ != seen; });
+        --sleepers_;
+      }
+      {
+        std::lock_guard<std::mutex> lock(signals_->mutex);
+      }  // the caller has published all of the work
       if (stopping_) return;
       seen = generation_;
-      lock.unlock();
-      take_parts();
-      lock.lock();
+      take_parts(own);
+      std::lock_guard<std::mutex> lock(signals_->mutex);
       if (--busy_ == 0) signals_->finished.notify_one();
     }
   }
 
+  // Waits for a few microseconds, about as long as waking a thread takes; returns whether the event has come.
+  template <class Event>
+  static bool spin(Event&& event) {
+    for (int i = 0; i < kSpins; ++i) {
+      if (event()) return true;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    return event();
+  }
+
+  static constexpr int kSpins = 1000;
   const int threads_;
   const pid_t process_;
+  AlignedVector<Share> shares_;
   std::vector<std::thread> helpers_;
   std::unique_ptr<Signals> signals_ = std::make_unique<Signals>();
   const Work* work_ = nullptr;
-  int64_t count_ = 0, part_ = 1;
-  std::atomic<int64_t> next_{0};
-  int busy_ = 0;
-  uint64_t generation_ = 0;
-  bool stopping_ = false;
+  int64_t part_ = 1;
+  std::atomic<int> busy_{0};  // helpers that have not finished the current work
+  std::atomic<uint64_t> generation_{0};
+  std::atomic<bool> stopping_{false};
+  int sleepers_ = 0;  // helpers that wait for a signal
   std::exception_ptr error_;
 };
 
