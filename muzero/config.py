@@ -185,6 +185,11 @@ class LearnerConfig(Section):
         meaning="decay per step of the weight average that self-play uses, such as 0.999 (at first the average is "
         "over a tenth of the steps); 0 uses the newest weights",
     )
+    backend: str = choice(
+        "auto",
+        ("auto", "native", "torch"),
+        "code that computes gradients: native (C++ on a CPU), torch, or auto: native where it supports the network",
+    )
     bf16: bool = flag(False, "compute the losses in bfloat16 (autocast)")
     compile: bool = flag(False, "compute the losses through torch.compile: minutes at the start")
     largest_loss: float = number(1e4, above=0, meaning="total loss above which a run is stopped as diverged")

@@ -6,31 +6,13 @@
 #include <nanobind/stl/vector.h>
 
 #include "muzero/model/native/slot_network.h"
+#include "muzero/model/native/train_bindings.h"
 #include "native/arrays.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace slot_step {
-namespace {
-
-using native::Array;
-using native::data_of;
-using native::Input;
-
-template <class T>
-std::map<std::string, Table<T>> tables_of(const std::map<std::string, Input>& arrays) {
-  std::map<std::string, Table<T>> tables;
-  for (const auto& [name, array] : arrays) {
-    native::Shape shape;
-    for (size_t i = 0; i < array.ndim(); ++i) shape.push_back(static_cast<int64_t>(array.shape(i)));
-    tables[name] = {data_of<T>(array, name.c_str(), shape), static_cast<int64_t>(array.size())};
-  }
-  return tables;
-}
-
-}  // namespace
-
 NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // workers keep their agents until the interpreter ends, which is no leak
   m.def("kernels", [] {
@@ -84,6 +66,13 @@ NB_MODULE(_native, m) {
           },
           "latents"_a, "parent"_a, "action"_a, "shift"_a, "outcome"_a, "to_play"_a, "first"_a, "games"_a, "only_root"_a,
           "outputs"_a);
+
+  m.def("train_kernels", [] {
+    std::vector<std::string> names;
+    for (const TrainKernel* kernel : train_kernels()) names.emplace_back(kernel->name);
+    return names;
+  });
+  bind_trainer(m);
 }
 
 }  // namespace slot_step

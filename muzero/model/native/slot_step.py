@@ -55,7 +55,7 @@ class SlotStep:
         assert isinstance(trunk, SlotTrunk)
         assert isinstance(policy, SlotPolicy)
         self._parts = dynamics, trunk, policy
-        self._native = _native.SlotNetwork(kernel, self._sizes(), self._indices())
+        self._native = _native.SlotNetwork(kernel, self.sizes(), self.indices())
         self._loaded: list[tuple[nn.Parameter, int]] = []  # parameters and their versions when they were loaded
         self._ablation = ""
         self.refresh()
@@ -114,7 +114,8 @@ class SlotStep:
         columns = requests.parent, requests.action, requests.shift, requests.outcome, requests.to_play
         self._native.advance(latents, *columns, first, games, backup == "ego", outputs)
 
-    def _sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int]:
+        """Sizes of the network, under the names that they have in C++."""
         dynamics, trunk, policy = self._parts
         config, spec = self.network.config, self.network.spec
         return {
@@ -142,7 +143,8 @@ class SlotStep:
             "pair_dim": policy.of_pairs.in_features if policy.compares else 0,
         }
 
-    def _indices(self) -> dict[str, NDArray[np.int32]]:
+    def indices(self) -> dict[str, NDArray[np.int32]]:
+        """Index tables of the network, under the names that they have in C++."""
         dynamics, trunk, policy = self._parts
         actions = self.network.spec.num_actions
         said_by = [policy.said_by[:, a].nonzero().flatten().tolist() for a in range(actions)]

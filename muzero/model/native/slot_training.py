@@ -1,0 +1,343 @@
+"""Forward and backward passes of a slots network in C++, for the learner on a CPU.
+
+Torch needs some six thousand small operations for a step of the learner. Here encoder, dynamics and heads are one
+operation each (an autograd function), computed a few dozen rows at a time with everything in the cache.
+`muzero.model.slots` and `muzero.model.encoders` remain the definition of the network: this module hands their
+parameters to C++ as one array per part, through operations of torch, so that gradients find their way back by
+themselves. `muzero.training.backend` is the only module that uses this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from muzero.config_fields import require
+from muzero.model.encoders import ColumnsEncoder, block_order
+from muzero.model.interface import BaseNetwork, Prediction
+from muzero.model.native import _native
+from muzero.model.native.slot_passes import ALIGN, Encode, Predict, Step, padded
+from muzero.model.native.slot_step import SlotStep
+from muzero.model.network import Network
+from muzero.model.slots import Boards, SlotDynamics, SlotPolicy, SlotTrunk
+
+
+class SlotTraining:
+    """Network whose `represent`, `step` and `predict` run in C++, forward and backward.
+
+    It has the attributes of the network that it was made from. Call `refresh` after every change of the parameters.
+
+    Args:
+      network: network to train, on the CPU; see `unsupported_reason`.
+      threads: number of threads; those beyond the first have the lowest priority, to use cores that are free.
+      kernel: name of the kernel, one of `_native.train_kernels()`; by default the fastest.
+    """
+
+    def __init__(self, network: BaseNetwork, threads: int = 1, kernel: str = "") -> None:
+        reason = self.unsupported_reason(network)
+        require(reason is None, "network", reason or "", network.config.latent)
+        self.network = cast("Network", network)
+        step = SlotStep(network)
+        sizes, indices = _encoder_indices(self.network)
+        sizes |= step.sizes() | {"heads.numbers": padded(sum(self.head_sizes()))}
+        self.native = _native.SlotTrainer(
+            kernel or _native.train_kernels()[0], sizes, indices | step.indices(), threads
+        )
+        trunk = self.network.trunk
+        assert isinstance(trunk, SlotTrunk)
+        self._trunk = trunk
+        self._spare: dict[int, list[Tensor]] = {}
+        self._blocks: dict[int, Tensor] = {}
+        self._parts: tuple[_Part, _Part, _Part] | None = None
+
+    @staticmethod
+    def unsupported_reason(network: BaseNetwork) -> str | None:
+        """Reason why the network cannot be trained in C++, as "expected ..., got ...", or None if it can."""
+        reason = SlotStep.unsupported_reason(network)
+        if reason:
+            return reason
+        trunk, policy = cast("Network", network).trunk, cast("Network", network).policy
+        assert isinstance(trunk, SlotTrunk)
+        assert isinstance(policy, SlotPolicy)
+        if network.config.encoder != "columns":
+            return f"expected model.encoder=columns, got {network.config.encoder}"
+        if network.config.width % ALIGN:
+            return f"expected a multiple of {ALIGN} for model.width, got {network.config.width}"
+        if trunk.turns or trunk.pairs or policy.compares:
+            return f"expected a game with shared cards and public boards, got {network.spec.game}"
+        if next(network.parameters()).dtype != torch.float32:
+            return "expected parameters in single precision"
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
+
+    def refresh(self) -> None:
+        """Hand the present parameters to C++; gradients of all that is computed from now on flow to them."""
+        self._blocks.clear()
+        native = self.native
+        encoder = _flat(native.encoder_layout(), self._encoder_tensors())
+        dynamics = _flat(native.dynamics_layout(), self._dynamics_tensors())
+        heads = _flat(native.heads_layout(), self._heads_tensors())
+        self._parts = (
+            _Part(encoder, native.pack_encoder(encoder.detach().numpy())),
+            _Part(dynamics, native.pack_dynamics(dynamics.detach().numpy())),
+            _Part(heads, native.pack_heads(heads.detach().numpy())),
+        )
+
+    def _part(self, which: int) -> _Part:
+        if self._parts is None:
+            self.refresh()
+        assert self._parts is not None
+        return self._parts[which]
+
+    def represent(self, obs: Tensor) -> Tensor:
+        """See `BaseNetwork.represent`."""
+        part = self._part(0)
+        seen = obs.to(torch.int16).contiguous()
+        return cast("Tensor", Encode.apply(part.theta, self, part.weights, seen))  # type: ignore[no-untyped-call]
+
+    def step(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor) -> Tensor:
+        """See `BaseNetwork.step`."""
+        part = self._part(1)
+        told = outcome if self.network.num_outcomes > 1 else torch.zeros_like(outcome)
+        rows = (column.contiguous() for column in (action, shift, told))
+        given = (part.theta, latent.contiguous(), self, part.weights, *rows)
+        return cast("Tensor", Step.apply(*given))  # type: ignore[no-untyped-call]
+
+    def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
+        """See `BaseNetwork.predict`; the frame of a slots latent is the mover's, so `to_play` changes nothing."""
+        network, part, rows = self.network, self._part(2), len(latent)
+        P, N = network.num_players, network.config.value_bins
+        latent = latent.contiguous()
+        outputs = Predict.apply(part.theta, latent, self, part.weights)  # type: ignore[no-untyped-call]
+        policy, numbers, outcome, blocks, own = outputs
+        self._blocks[latent.data_ptr()] = blocks
+        sizes = self.head_sizes()
+        heads = list(torch.split(numbers, [*sizes, numbers.shape[2] - sum(sizes)], 2))
+        value, reward = (head.reshape(rows, P, N) for head in (heads.pop(0), heads.pop(0)))
+        points = heads.pop(0).reshape(rows, P, N) if network.points is not None else None
+        winner = rank = None
+        if network.winner is not None:
+            winner, rank = heads[0], heads[1].reshape(rows, -1, P, P)
+        cards = None
+        if network.cards is not None:
+            boards = Boards(self._slots(latent), blocks, latent)
+            cards = cast("Tensor", network.cards(boards, own))
+        outcomes = outcome[:, : network.num_outcomes] if network.num_outcomes > 1 else None
+        return Prediction(policy, value, winner, rank, reward, outcomes, points, cards)
+
+    def values_of_observation(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """See `BaseNetwork.values_of_observation`."""
+        latent = self.represent(obs)
+        value = self.predict(latent, torch.zeros(len(obs), dtype=torch.int64)).value
+        return latent, self.network.support.expectation(value)
+
+    def reconstruction_loss(self, latent: Tensor, obs: Tensor) -> Tensor:
+        """See `BaseNetwork.reconstruction_loss`; uses the blocks of the prediction for the same latents, if any."""
+        blocks = self._blocks.get(latent.data_ptr())
+        if blocks is None or len(blocks) < len(latent) or not latent.is_contiguous():
+            return self.network.reconstruction_loss(latent, obs)
+        assert self.network.decoder is not None
+        there = blocks[: len(latent)].view(len(latent), *self._trunk.shape[:2], -1)
+        return cast("Tensor", self.network.decoder(Boards(self._slots(latent), there, latent), obs))
+
+    def _slots(self, latent: Tensor) -> Tensor:
+        S, D = self.network.spec.num_slots, self.network.config.slot_dim
+        return latent[:, : S * D].view(len(latent), S, D)
+
+    def head_sizes(self) -> list[int]:
+        """Outputs for an ego of the heads that every ego has: value, reward, points, winner, rank."""
+        network = self.network
+        heads = (network.value, network.reward, network.points, network.winner, network.rank)
+        return [cast("nn.Linear", head).out_features for head in heads if head is not None]
+
+    # ---- parameters as one array per part ----------------------------------------------------------------
+
+    def _encoder_tensors(self) -> dict[str, Tensor]:
+        encoder = self.network.representation
+        assert isinstance(encoder, ColumnsEncoder)
+        tensors: dict[str, Tensor] = {"table": encoder.embed.table}
+        if encoder.equal is not None:
+            tensors["alike"] = encoder.alike.weight
+        if encoder.shared is not None:
+            tensors["place"] = encoder.shared.place
+        layers = {
+            "block": encoder.block,
+            "slot_own": encoder.slot_own,
+            "slot_block": encoder.slot_block,
+            "to_slot": encoder.to_slot[1],
+            "slot_norm": encoder.to_slot[2],
+            "rest_in": encoder.rest[0],
+            "rest_out": encoder.rest[2],
+            "rest_norm": encoder.rest[3],
+        }
+        if any(encoder.is_player):
+            layers |= {f"player_{name}": encoder.player[k] for k, name in ((0, "in"), (2, "out"), (3, "norm"))}
+        return tensors | _of_layers(layers)
+
+    def _dynamics_tensors(self) -> dict[str, Tensor]:
+        dynamics, trunk = self.network.dynamics, self.network.trunk
+        assert isinstance(dynamics, SlotDynamics)
+        assert isinstance(trunk, SlotTrunk)
+        names = ["slot_in", "compare", "rest_in", "gather", "hidden", "consequences", "slot_out"]
+        names += ["slot_norm", "rest_norm"]
+        names += ["pass_on"] if dynamics.pass_on is not None else []
+        names += ["player_norm"] if dynamics.player_dim else []
+        layers = {name: getattr(dynamics, name) for name in names}
+        layers |= {"trunk.slot": trunk.slot, "trunk.block": trunk.block}
+        tensors = _of_layers(layers) | {
+            "role": dynamics.role(dynamics.roles).flatten(0, 1),
+            "role_factor": dynamics.role_factor(dynamics.roles).flatten(0, 1),
+            "moved": dynamics.shares_moved().flatten(0, 1),
+            "kind": dynamics.kind.weight,
+            "turn": dynamics.turn.weight,
+        }
+        if dynamics.outcome is not None:
+            told = dynamics.outcome.weight
+            tensors["outcome"] = torch.cat([told[:1].detach(), told[1:]])  # code 0 learns nothing
+        return tensors
+
+    def _heads_tensors(self) -> dict[str, Tensor]:
+        network, trunk, policy = self.network, self.network.trunk, self.network.policy
+        assert isinstance(trunk, SlotTrunk)
+        assert isinstance(policy, SlotPolicy)
+        layers = {
+            "slot": trunk.slot,
+            "block": trunk.block,
+            "mix": trunk.mix,
+            "policy_slot": policy.slot,
+            "policy_block": policy.block,
+            "score": policy.score,
+            "condition": network.condition.norm,
+        }
+        if network.outcome is not None:
+            layers["outcome"] = network.outcome
+        heads = [
+            cast("nn.Linear", head)
+            for head in (network.value, network.reward, network.points, network.winner, network.rank)
+            if head is not None
+        ]
+        spare = padded(network.spec.num_kinds) - network.spec.num_kinds
+        context = policy.context.weight
+        return _of_layers(layers) | {
+            "boards.weight": trunk.boards.weight.t(),
+            "boards.bias": trunk.rest.bias,  # the outputs of the two layers are added
+            "rest.weight": trunk.rest.weight.t(),
+            "numbers.weight": torch.cat([head.weight for head in heads]).t(),
+            "numbers.bias": torch.cat([head.bias for head in heads]),
+            "kind_and_context.weight": torch.cat([F.pad(policy.kind.weight, (0, 0, 0, spare)), context]).t(),
+            "kind_and_context.bias": F.pad(policy.kind.bias, (0, spare + len(context))),
+            "ego": self._egos(),
+        }
+
+    def _egos(self) -> Tensor:
+        """Sum of the embeddings that the conditioning adds for each ego, [egos, C D + G]."""
+        condition, P = self.network.condition, self.network.num_players
+        if not condition.on:
+            return torch.zeros(1, *condition.norm.normalized_shape)
+        return condition.ego.weight[:P] + condition.current.weight[0] + condition.players.weight[P]
+
+    # ---- memory for saved results, used again and again ----------------------------------------------------
+
+    def take(self, size: int) -> Tensor:
+        """Take an array of floats; `give` it back when nothing reads it any more."""
+        spare = self._spare.get(size)
+        return spare.pop() if spare else torch.empty(size)
+
+    def give(self, array: Tensor) -> None:
+        """Give back an array of `take`."""
+        self._spare.setdefault(len(array), []).append(array)
+
+
+class _Part(NamedTuple):
+    """Parameters of a part: as an array of torch, and packed for C++."""
+
+    theta: Tensor
+    weights: Any
+
+
+def _of_layers(layers: Mapping[str, nn.Module]) -> dict[str, Tensor]:
+    """Weights [inputs, outputs] and biases of linear layers, weights and biases of LayerNorms, by name."""
+    tensors = {}
+    for name, layer in layers.items():
+        weight, bias = cast("Tensor", layer.weight), cast("Tensor | None", layer.bias)
+        tensors[f"{name}.weight"] = weight.t() if weight.ndim == 2 else weight
+        if bias is not None:
+            tensors[f"{name}.bias"] = bias
+    return tensors
+
+
+def _flat(layout: Sequence[tuple[str, int, int]], tensors: Mapping[str, Tensor]) -> Tensor:
+    """One array of all parameters in the order of a layout; rows and columns that are missing are padded with zeros."""
+    flat = []
+    for name, rows, columns in layout:
+        if not rows * columns:
+            continue
+        tensor = tensors[name] if tensors[name].ndim == 2 else tensors[name].unsqueeze(0)
+        if tensor.shape != (rows, columns):
+            tensor = F.pad(tensor, (0, columns - tensor.shape[1], 0, rows - tensor.shape[0]))
+        flat.append(tensor.reshape(-1))
+    assert {name for name, rows, columns in layout if rows * columns} == set(tensors), sorted(tensors)
+    return torch.cat(flat)
+
+
+def _encoder_indices(network: Network) -> tuple[dict[str, int], dict[str, NDArray[np.int32]]]:
+    """Sizes of the encoder, and the columns of observations that its tokens read."""
+    encoder, spec = network.representation, network.spec
+    assert isinstance(encoder, ColumnsEncoder)
+    shift = encoder.embed.shift.numpy()
+    slots: list[list[int]] = []
+    others: list[list[int]] = []
+    own: list[list[list[int]]] = [[] for _ in range(spec.num_players)]
+    limits: dict[int, int] = {}
+    columns = encoder.embed.columns.tolist()
+    for g, fields in zip(encoder.embed.groups, encoder.embed.fields, strict=True):
+        tokens = [columns[t * fields : (t + 1) * fields] for t in range(g.count)]
+        columns = columns[g.count * fields :]
+        for token in tokens:
+            limits |= {column: g.vocabulary[(column - g.offset) % len(g.vocabulary)] for column in token}
+        if g.slots:
+            slots += tokens
+        elif g.per_player:
+            each = g.count // spec.num_players
+            for seat in range(spec.num_players):
+                own[seat] += tokens[seat * each : (seat + 1) * each]
+        else:
+            others += tokens
+    slots = [slots[slot] for slot in block_order(spec)]
+    shared = encoder.shared
+    cards = encoder.equal.slots.flatten().tolist() if encoder.equal is not None else []
+    shared_columns = shared.columns.tolist() if shared is not None else []
+    for column in (*cards, *shared_columns):
+        limits.setdefault(column, 1 << 15)
+    owned = [token for tokens in own for token in tokens]
+    sizes = {
+        "encoder.width": network.config.width,
+        "encoder.row": spec.width,
+        "encoder.table_rows": len(encoder.embed.table),
+        "encoder.slot_fields": len(slots[0]),
+        "encoder.others": len(others),
+        "encoder.own": len(own[0]),
+        "encoder.alike_rows": encoder.alike.num_embeddings if encoder.equal is not None else 0,
+        "encoder.code_first": shared.first if shared is not None else 0,
+        "encoder.codes": shared.codes if shared is not None else 0,
+    }
+    indices = {
+        "card_column": cards,
+        "shared_column": shared_columns,
+        "columns": list(limits),
+        "limits": list(limits.values()),
+    }
+    for name, tokens in (("slot", slots), ("other", others), ("own", owned)):
+        read = [column for token in tokens for column in token]
+        indices |= {f"{name}_column": read, f"{name}_shift": shift[read].tolist() if read else []}
+        if name != "slot":
+            indices[f"{name}_start"] = np.cumsum([0, *map(len, tokens)]).tolist()
+    return sizes, {f"encoder.{name}": np.array(numbers, np.int32) for name, numbers in indices.items()}
