@@ -65,7 +65,29 @@ NB_MODULE(_native, m) {
             s.run(job);
           },
           "latents"_a, "parent"_a, "action"_a, "shift"_a, "outcome"_a, "to_play"_a, "first"_a, "games"_a, "only_root"_a,
-          "outputs"_a);
+          "outputs"_a)
+      .def(
+          "evaluate",
+          [](const SlotNetwork& s, const Array& latents, const Input& to_play, bool only_root, const Array& outputs) {
+            const Network& n = s.network();
+            const auto count = static_cast<int64_t>(latents.ndim() ? latents.shape(0) : 0);
+            const int values = only_root ? 1 : n.players;
+            Job job{};
+            job.latents = data_of<float>(latents, "latents", {count, n.latent_dim()});
+            job.to_play = data_of<int64_t>(to_play, "to_play", {count});
+            job.batch = job.games = job.count = count;
+            job.outputs = data_of<float>(outputs, "outputs", {count, n.actions + n.outcome_logits() + 2 * values});
+            job.only_heads = true;
+            job.only_root = only_root;
+            for (int64_t r = 0; r < count; ++r) {
+              if (job.to_play[r] < 0 || job.to_play[r] >= n.players)
+                throw std::out_of_range("row " + std::to_string(r) +
+                                        ": no such player: " + std::to_string(job.to_play[r]));
+            }
+            nb::gil_scoped_release release;
+            s.run(job);
+          },
+          "latents"_a, "to_play"_a, "only_root"_a, "outputs"_a);
 
   m.def("train_kernels", [] {
     std::vector<std::string> names;

@@ -40,14 +40,13 @@ class Encode(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, theta: Tensor, training: SlotTraining, weights: Any, obs: Tensor) -> Tensor:
-        native = training.native
+        native, latent = training.native, torch.empty(len(obs), training.latent_dim)
+        if not ctx.needs_input_grad[0]:
+            native.encoder_forward(weights, obs.numpy(), None, latent.numpy())
+            return latent
         saved = training.take(_chunks(len(obs)) * native.encoder_saved())
-        latent = torch.empty(len(obs), training.latent_dim)
         native.encoder_forward(weights, obs.numpy(), saved.numpy(), latent.numpy())
-        if ctx.needs_input_grad[0]:
-            ctx.kept = training, weights, obs, saved, len(theta)
-        else:
-            training.give(saved)
+        ctx.kept = training, weights, obs, saved, len(theta)
         return latent
 
     @staticmethod

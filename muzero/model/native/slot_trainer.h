@@ -151,11 +151,9 @@ class SlotTrainer {
  public:
   SlotTrainer(const std::string& kernel, const Sizes& sizes, const Indices& indices, int threads)
       : kernel_(train_kernel_named(kernel)), network_(kernel_named(kernel), sizes, indices), pool_(threads, true) {
-    const Network& n = network_.network();
-    if (n.turns || n.pairs || n.pair_dim) throw std::invalid_argument("sizes: turns, pairs and pair_dim must be 0");
     make_encoder(sizes, indices);
     make_dynamics();
-    make_heads(sizes);
+    if (sizes.count("heads.numbers")) make_heads(sizes);
   }
 
   Layout<EncoderPart> encoder;
@@ -317,13 +315,15 @@ class SlotTrainer {
     dynamics.numbers(&DynamicsPart::outcome, "outcome", n.told() ? n.outcomes : 0, D);
   }
 
+  // Only for the learner: a trainer without the size heads.numbers has no heads.
   void make_heads(const Sizes& sizes) {
     const Network& n = network();
     const int M = n.slot_hidden, H = n.hidden, D = n.slot_dim, R = n.rest_dim(), C = n.shared;
     HeadsPart& p = heads.part;
     p.net = &n;
+    if (n.turns || n.pairs || n.pair_dim) throw std::invalid_argument("sizes: turns, pairs and pair_dim must be 0");
     const auto numbers = sizes.find("heads.numbers");
-    if (numbers == sizes.end() || numbers->second < kAlign)
+    if (numbers->second < kAlign)
       throw std::invalid_argument("sizes: heads.numbers: expected at least " + std::to_string(kAlign));
     p.numbers = numbers->second;
     p.outcomes = n.told() ? (n.outcomes + kAlign - 1) / kAlign * kAlign : 0;

@@ -9,19 +9,16 @@ themselves. `muzero.training.backend` is the only module that uses this one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from muzero.config_fields import require
-from muzero.model.encoders import ColumnsEncoder, block_order
 from muzero.model.interface import BaseNetwork, Prediction
 from muzero.model.native import _native
+from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors, flat, of_layers
 from muzero.model.native.slot_passes import ALIGN, Encode, Predict, Step, padded
 from muzero.model.native.slot_step import SlotStep
 from muzero.model.network import Network
@@ -44,7 +41,7 @@ class SlotTraining:
         require(reason is None, "network", reason or "", network.config.latent)
         self.network = cast("Network", network)
         step = SlotStep(network)
-        sizes, indices = _encoder_indices(self.network)
+        sizes, indices = encoder_indices(self.network)
         sizes |= step.sizes() | {"heads.numbers": padded(sum(self.head_sizes()))}
         self.native = _native.SlotTrainer(
             kernel or _native.train_kernels()[0], sizes, indices | step.indices(), threads
@@ -82,9 +79,9 @@ class SlotTraining:
         """Hand the present parameters to C++; gradients of all that is computed from now on flow to them."""
         self._blocks.clear()
         native = self.native
-        encoder = _flat(native.encoder_layout(), self._encoder_tensors())
-        dynamics = _flat(native.dynamics_layout(), self._dynamics_tensors())
-        heads = _flat(native.heads_layout(), self._heads_tensors())
+        encoder = flat(native.encoder_layout(), encoder_tensors(self.network))
+        dynamics = flat(native.dynamics_layout(), self._dynamics_tensors())
+        heads = flat(native.heads_layout(), self._heads_tensors())
         self._parts = (
             _Part(encoder, native.pack_encoder(encoder.detach().numpy())),
             _Part(dynamics, native.pack_dynamics(dynamics.detach().numpy())),
@@ -160,28 +157,6 @@ class SlotTraining:
 
     # ---- parameters as one array per part ----------------------------------------------------------------
 
-    def _encoder_tensors(self) -> dict[str, Tensor]:
-        encoder = self.network.representation
-        assert isinstance(encoder, ColumnsEncoder)
-        tensors: dict[str, Tensor] = {"table": encoder.embed.table}
-        if encoder.equal is not None:
-            tensors["alike"] = encoder.alike.weight
-        if encoder.shared is not None:
-            tensors["place"] = encoder.shared.place
-        layers = {
-            "block": encoder.block,
-            "slot_own": encoder.slot_own,
-            "slot_block": encoder.slot_block,
-            "to_slot": encoder.to_slot[1],
-            "slot_norm": encoder.to_slot[2],
-            "rest_in": encoder.rest[0],
-            "rest_out": encoder.rest[2],
-            "rest_norm": encoder.rest[3],
-        }
-        if any(encoder.is_player):
-            layers |= {f"player_{name}": encoder.player[k] for k, name in ((0, "in"), (2, "out"), (3, "norm"))}
-        return tensors | _of_layers(layers)
-
     def _dynamics_tensors(self) -> dict[str, Tensor]:
         dynamics, trunk = self.network.dynamics, self.network.trunk
         assert isinstance(dynamics, SlotDynamics)
@@ -192,7 +167,7 @@ class SlotTraining:
         names += ["player_norm"] if dynamics.player_dim else []
         layers = {name: getattr(dynamics, name) for name in names}
         layers |= {"trunk.slot": trunk.slot, "trunk.block": trunk.block}
-        tensors = _of_layers(layers) | {
+        tensors = of_layers(layers) | {
             "role": dynamics.role(dynamics.roles).flatten(0, 1),
             "role_factor": dynamics.role_factor(dynamics.roles).flatten(0, 1),
             "moved": dynamics.shares_moved().flatten(0, 1),
@@ -226,7 +201,7 @@ class SlotTraining:
         ]
         spare = padded(network.spec.num_kinds) - network.spec.num_kinds
         context = policy.context.weight
-        return _of_layers(layers) | {
+        return of_layers(layers) | {
             "boards.weight": trunk.boards.weight.t(),
             "boards.bias": trunk.rest.bias,  # the outputs of the two layers are added
             "rest.weight": trunk.rest.weight.t(),
@@ -261,83 +236,3 @@ class _Part(NamedTuple):
 
     theta: Tensor
     weights: Any
-
-
-def _of_layers(layers: Mapping[str, nn.Module]) -> dict[str, Tensor]:
-    """Weights [inputs, outputs] and biases of linear layers, weights and biases of LayerNorms, by name."""
-    tensors = {}
-    for name, layer in layers.items():
-        weight, bias = cast("Tensor", layer.weight), cast("Tensor | None", layer.bias)
-        tensors[f"{name}.weight"] = weight.t() if weight.ndim == 2 else weight
-        if bias is not None:
-            tensors[f"{name}.bias"] = bias
-    return tensors
-
-
-def _flat(layout: Sequence[tuple[str, int, int]], tensors: Mapping[str, Tensor]) -> Tensor:
-    """One array of all parameters in the order of a layout; rows and columns that are missing are padded with zeros."""
-    flat = []
-    for name, rows, columns in layout:
-        if not rows * columns:
-            continue
-        tensor = tensors[name] if tensors[name].ndim == 2 else tensors[name].unsqueeze(0)
-        if tensor.shape != (rows, columns):
-            tensor = F.pad(tensor, (0, columns - tensor.shape[1], 0, rows - tensor.shape[0]))
-        flat.append(tensor.reshape(-1))
-    assert {name for name, rows, columns in layout if rows * columns} == set(tensors), sorted(tensors)
-    return torch.cat(flat)
-
-
-def _encoder_indices(network: Network) -> tuple[dict[str, int], dict[str, NDArray[np.int32]]]:
-    """Sizes of the encoder, and the columns of observations that its tokens read."""
-    encoder, spec = network.representation, network.spec
-    assert isinstance(encoder, ColumnsEncoder)
-    shift = encoder.embed.shift.numpy()
-    slots: list[list[int]] = []
-    others: list[list[int]] = []
-    own: list[list[list[int]]] = [[] for _ in range(spec.num_players)]
-    limits: dict[int, int] = {}
-    columns = encoder.embed.columns.tolist()
-    for g, fields in zip(encoder.embed.groups, encoder.embed.fields, strict=True):
-        tokens = [columns[t * fields : (t + 1) * fields] for t in range(g.count)]
-        columns = columns[g.count * fields :]
-        for token in tokens:
-            limits |= {column: g.vocabulary[(column - g.offset) % len(g.vocabulary)] for column in token}
-        if g.slots:
-            slots += tokens
-        elif g.per_player:
-            each = g.count // spec.num_players
-            for seat in range(spec.num_players):
-                own[seat] += tokens[seat * each : (seat + 1) * each]
-        else:
-            others += tokens
-    slots = [slots[slot] for slot in block_order(spec)]
-    shared = encoder.shared
-    cards = encoder.equal.slots.flatten().tolist() if encoder.equal is not None else []
-    shared_columns = shared.columns.tolist() if shared is not None else []
-    for column in (*cards, *shared_columns):
-        limits.setdefault(column, 1 << 15)
-    owned = [token for tokens in own for token in tokens]
-    sizes = {
-        "encoder.width": network.config.width,
-        "encoder.row": spec.width,
-        "encoder.table_rows": len(encoder.embed.table),
-        "encoder.slot_fields": len(slots[0]),
-        "encoder.others": len(others),
-        "encoder.own": len(own[0]),
-        "encoder.alike_rows": encoder.alike.num_embeddings if encoder.equal is not None else 0,
-        "encoder.code_first": shared.first if shared is not None else 0,
-        "encoder.codes": shared.codes if shared is not None else 0,
-    }
-    indices = {
-        "card_column": cards,
-        "shared_column": shared_columns,
-        "columns": list(limits),
-        "limits": list(limits.values()),
-    }
-    for name, tokens in (("slot", slots), ("other", others), ("own", owned)):
-        read = [column for token in tokens for column in token]
-        indices |= {f"{name}_column": read, f"{name}_shift": shift[read].tolist() if read else []}
-        if name != "slot":
-            indices[f"{name}_start"] = np.cumsum([0, *map(len, tokens)]).tolist()
-    return sizes, {f"encoder.{name}": np.array(numbers, np.int32) for name, numbers in indices.items()}

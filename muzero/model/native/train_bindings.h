@@ -59,14 +59,15 @@ using EncoderWeights = Layout<EncoderPart>::Weights;
 using DynamicsWeights = Layout<DynamicsPart>::Weights;
 using HeadsWeights = Layout<HeadsPart>::Weights;
 
-inline void encoder_pass(SlotTrainer& t, const EncoderWeights& weights, const Input& obs, const Array& saved,
-                         const std::optional<Array>& latent, const std::optional<Input>& d_latent,
-                         const std::optional<Array>& gradient) {
+// Without `saved`, for results that need no gradient, what a chunk saves stays in the scratch memory.
+inline void encoder_pass(SlotTrainer& t, const EncoderWeights& weights, const Input& obs,
+                         const std::optional<Array>& saved, const std::optional<Array>& latent,
+                         const std::optional<Input>& d_latent, const std::optional<Array>& gradient) {
   const EncoderPart& part = weights.part;
   const TrainKernel& kernel = t.kernel();
   const int64_t rows = rows_of(obs), L = part.net->latent_dim(), size = kernel.encoder_saved(part);
   const int16_t* seen = data_of<int16_t>(obs, "obs", {rows, part.row});
-  float* kept = data_of<float>(saved, "saved", {SlotTrainer::chunks(rows) * size});
+  float* kept = data_or_null(saved, "saved", {SlotTrainer::chunks(rows) * size});
   float* out = data_or_null(latent, "latent", {rows, L});
   const float* d_out = data_or_null(d_latent, "d_latent", {rows, L});
   float* sum = data_or_null(gradient, "gradient", {t.encoder.size()});
@@ -75,14 +76,16 @@ inline void encoder_pass(SlotTrainer& t, const EncoderWeights& weights, const In
   const auto chunk = [&](int64_t at, int count) {
     return EncoderRows{seen + at * part.row, count, out ? out + at * L : nullptr, d_out ? d_out + at * L : nullptr};
   };
-  const int64_t scratch = kernel.encoder_scratch(part);
+  const int64_t scratch = (kernel.encoder_scratch(part) + 63) / 64 * 64;
   if (sum) {
     t.backward(rows, scratch, t.encoder.size(), sum, [&](int64_t at, int count, void* memory, float* to) {
       kernel.encoder_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
     });
   } else {
-    t.forward(rows, scratch, [&](int64_t at, int count, void* memory) {
-      kernel.encoder_forward(part, chunk(at, count), kept + at / kTile * size, memory);
+    const int64_t room = kept ? 0 : size * static_cast<int64_t>(sizeof(float));
+    t.forward(rows, scratch + room, [&](int64_t at, int count, void* memory) {
+      float* here = kept ? kept + at / kTile * size : reinterpret_cast<float*>(static_cast<char*>(memory) + scratch);
+      kernel.encoder_forward(part, chunk(at, count), here, memory);
     });
   }
 }
@@ -190,6 +193,7 @@ inline void heads_pass(SlotTrainer& t, const HeadsWeights& weights, const Input&
 
 template <class Layout>
 auto pack(const SlotTrainer& t, const Layout& layout, const Input& theta) {
+  if (!layout.size()) throw std::invalid_argument("this part of the network is not there");
   return std::make_unique<typename Layout::Weights>(layout, t.kernel(),
                                                     data_of<float>(theta, "theta", {layout.size()}));
 }
@@ -228,10 +232,9 @@ inline void bind_trainer(nanobind::module_& m) {
           "pack_heads", [](const SlotTrainer& t, const Input& theta) { return pack(t, t.heads, theta); }, "theta"_a)
       .def(
           "encoder_forward",
-          [](SlotTrainer& t, const EncoderWeights& weights, const Input& obs, const Array& saved, const Array& latent) {
-            encoder_pass(t, weights, obs, saved, latent, std::nullopt, std::nullopt);
-          },
-          "weights"_a, "obs"_a, "saved"_a, "latent"_a)
+          [](SlotTrainer& t, const EncoderWeights& weights, const Input& obs, const std::optional<Array>& saved,
+             const Array& latent) { encoder_pass(t, weights, obs, saved, latent, std::nullopt, std::nullopt); },
+          "weights"_a, "obs"_a, "saved"_a.none(), "latent"_a)
       .def(
           "encoder_backward",
           [](SlotTrainer& t, const EncoderWeights& weights, const Input& obs, const Array& saved, const Input& d_latent,
