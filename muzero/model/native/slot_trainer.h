@@ -321,7 +321,6 @@ class SlotTrainer {
     const int M = n.slot_hidden, H = n.hidden, D = n.slot_dim, R = n.rest_dim(), C = n.shared;
     HeadsPart& p = heads.part;
     p.net = &n;
-    if (n.turns || n.pairs || n.pair_dim) throw std::invalid_argument("sizes: turns, pairs and pair_dim must be 0");
     const auto numbers = sizes.find("heads.numbers");
     if (numbers->second < kAlign)
       throw std::invalid_argument("sizes: heads.numbers: expected at least " + std::to_string(kAlign));
@@ -340,6 +339,9 @@ class SlotTrainer {
     heads.layer(&HeadsPart::score, "score", M, (n.roles + kAlign - 1) / kAlign * kAlign);
     heads.norm(&HeadsPart::condition, "condition", R);
     heads.numbers(&HeadsPart::ego, "ego", n.egos, R);
+    heads.numbers(&HeadsPart::pair_scale, "pair_scale", 1, n.pairs ? M : 0);
+    if (n.pair_dim) heads.layer(&HeadsPart::in_role, "in_role", D, n.roles * n.pair_dim);
+    heads.numbers(&HeadsPart::of_pairs, "of_pairs", 1, n.pair_dim);
   }
 
   // Keeps a table of indices from 0 to end - 1; of any size if `size` is negative.

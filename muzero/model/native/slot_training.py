@@ -59,15 +59,12 @@ class SlotTraining:
         reason = SlotStep.unsupported_reason(network)
         if reason:
             return reason
-        trunk, policy = cast("Network", network).trunk, cast("Network", network).policy
-        assert isinstance(trunk, SlotTrunk)
-        assert isinstance(policy, SlotPolicy)
         if network.config.encoder != "columns":
             return f"expected model.encoder=columns, got {network.config.encoder}"
         if network.config.width % ALIGN:
             return f"expected a multiple of {ALIGN} for model.width, got {network.config.width}"
-        if trunk.turns or trunk.pairs or policy.compares:
-            return f"expected a game with shared cards and public boards, got {network.spec.game}"
+        if not SlotStep.encoder_supported(cast("Network", network)):
+            return "expected slots that are all read the same way, got others"
         if next(network.parameters()).dtype != torch.float32:
             return "expected parameters in single precision"
         return None
@@ -194,6 +191,8 @@ class SlotTraining:
         }
         if network.outcome is not None:
             layers["outcome"] = network.outcome
+        if policy.compares:
+            layers["in_role"] = policy.in_role
         heads = [
             cast("nn.Linear", head)
             for head in (network.value, network.reward, network.points, network.winner, network.rank)
@@ -210,6 +209,8 @@ class SlotTraining:
             "kind_and_context.weight": torch.cat([F.pad(policy.kind.weight, (0, 0, 0, spare)), context]).t(),
             "kind_and_context.bias": F.pad(policy.kind.bias, (0, spare + len(context))),
             "ego": self._egos(),
+            **({"pair_scale": trunk.pair_scale} if trunk.pairs else {}),
+            **({"of_pairs": policy.of_pairs.weight} if policy.compares else {}),
         }
 
     def _egos(self) -> Tensor:
