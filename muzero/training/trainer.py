@@ -217,6 +217,8 @@ class Trainer:
         if c.replay.reanalyse:
             self._reanalyser.refresh(round(c.replay.reanalyse * c.train.steps * c.learner.batch))
         for _ in range(c.train.steps):
+            # Cores follow the work: once the requested games are played, the learner has the cores of self-play, too.
+            state.learner.use_threads((c.runtime.threads or cores()) if self.runtime.idle else self.threads)
             replay = state.draw_buffer()
             batch = replay.sample(c.learner.batch, state.rng)
             if c.replay.relabel:

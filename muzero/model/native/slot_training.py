@@ -32,7 +32,7 @@ class SlotTraining:
 
     Args:
       network: network to train, on the CPU; see `unsupported_reason`.
-      threads: number of threads; those beyond the first have the lowest priority, to use cores that are free.
+      threads: largest number of threads.
       kernel: name of the kernel, one of `_native.train_kernels()`; by default the fastest.
     """
 
@@ -68,6 +68,10 @@ class SlotTraining:
         if next(network.parameters()).dtype != torch.float32:
             return "expected parameters in single precision"
         return None
+
+    def use_threads(self, threads: int) -> None:
+        """Set the number of threads to use from now on, at most as many as at first; it changes no result."""
+        self.native.threads = threads
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.network, name)
