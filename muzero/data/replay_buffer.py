@@ -46,7 +46,6 @@ class Batch(Targets):
       obs: int16 [B, K+1, W] observations of the players to move; past the end of the episode, the last one repeated.
       hidden: int8 [B, K+1, S] cards in slots that the player to move cannot see, as outcome codes; 0 elsewhere. Past
         the end, the last ones repeated. Labels of card beliefs: nothing but their loss may read them.
-      live: float32 [B, K+1] mask of the positions in the episode, 0 past its end.
       weights: float32 [B] importance weights, 1 for the stored position that is the least likely to be drawn.
       index: int64 [B] row of the window's first position in the ring.
       stamp: int64 [B] number of the episode that the row holds.
@@ -54,7 +53,6 @@ class Batch(Targets):
 
     obs: NDArray[np.int16]
     hidden: NDArray[np.int8]
-    live: NDArray[np.float32]
     weights: NDArray[np.float32]
     index: NDArray[np.int64]
     stamp: NDArray[np.int64]
@@ -103,7 +101,7 @@ class ReplayBuffer:
     Args:
       num_players, width, num_actions, num_phases: numbers of players, integers of an observation, actions and phases.
       frame: order of the seats in the network's numbers, "root" or "mover".
-      moves: what a search knows of the rules, for positions past the end of a game.
+      moves: moves that a search knows of the rules.
       config: settings of the run, whose defaults and ranges muzero/config.py declares: those of `replay`,
         `learner.unroll` (steps of a window after its first position, K), `learner.td_steps` and
         `learner.td_lambda` (returns) and `search.discount` (of the returns, per decision).
@@ -276,7 +274,6 @@ class ReplayBuffer:
             **vars(unroll(rows, index, self.frame, self.moves, luck)),
             obs=rows["obs"].take(np.minimum(steps, end - 1), 0),
             hidden=rows["hidden"].take(np.minimum(steps, end - 1), 0),
-            live=(steps < end).astype(np.float32),
             weights=((lowest / probability) ** self.beta).astype(np.float32),
             index=index,
             stamp=self._stamp[index],
