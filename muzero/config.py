@@ -363,7 +363,10 @@ class EvaluationConfig(Section):
     games: int = number(100, least=1, meaning="games per bot; every deal is played from each seat")
     simulations: int = number(16, least=0, meaning="simulations per decision; 0 plays the network's policy alone")
     value_positions: int = number(
-        128, least=0, meaning="positions whose values are compared with 8 playouts of the policy each; 0 for none"
+        128,
+        least=0,
+        meaning="positions whose values are compared with 8 playouts of the policy each, and whose card beliefs, if "
+        "the network has any, with the true cards; 0 for none",
     )
     seed: int = number(1_000_003, least=0, meaning="seed of the deals, which are the same at every evaluation")
 

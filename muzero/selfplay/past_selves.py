@@ -1,8 +1,8 @@
 """Past networks of a self-play worker: a game that began against one of them ends against the same one.
 
-There are at most two. New games are played against the current one; when new weights come while such games are under way,
-the current one stays until its last game has ended, and the other one becomes current. While both are needed, new weights
-are not taken.
+There are at most two. New games are played against the current one; when new weights come while such games are under
+way, the current one stays until its last game has ended, and the other one becomes current. While both are needed, new
+weights are not taken.
 """
 
 from __future__ import annotations
