@@ -57,6 +57,7 @@ class ModelConfig(Section):
     ignore: list[str] = listing(
         (), "parts of an observation that the encoder does not read: names of groups, or group.field"
     )
+    counts: bool = flag(True, "read the counts of unseen cards; false is the same as counts in model.ignore")
     chance: str = choice(
         "none",
         ("none", "game"),
@@ -69,6 +70,10 @@ class ModelConfig(Section):
     )
     outcome_heads: bool = flag(False, "predict the winner and the ranks; set by +variant")
     card_beliefs: bool = flag(False, "predict the cards that the player to move cannot see; set by +variant")
+
+    def __post_init__(self) -> None:
+        if not self.counts and "counts" not in self.ignore:
+            self.ignore = [*self.ignore, "counts"]
 
     def check_together(self) -> None:
         """See `Section`."""
@@ -362,12 +367,7 @@ class EvaluationConfig(Section):
     every: int = number(20, least=0, meaning="iterations between bot evaluations; 0 for none")
     games: int = number(100, least=1, meaning="games per bot; every deal is played from each seat")
     simulations: int = number(16, least=0, meaning="simulations per decision; 0 plays the network's policy alone")
-    value_positions: int = number(
-        128,
-        least=0,
-        meaning="positions whose values are compared with 8 playouts of the policy each, and whose card beliefs, if "
-        "the network has any, with the true cards; 0 for none",
-    )
+    value_positions: int = number(128, least=0, meaning="positions where values and card beliefs are checked, or 0")
     seed: int = number(1_000_003, least=0, meaning="seed of the deals, which are the same at every evaluation")
 
 
