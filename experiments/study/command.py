@@ -81,7 +81,9 @@ def training(config: StudyConfig) -> dict[str, Config]:
     with initialize_config_module("conf", version_base="1.3"):
         for variant in config.variants:
             try:
-                raw = compose("config", [f"+variant={variant}", f"preset={config.preset}", COMPARISON, *config.overrides])
+                raw = compose(
+                    "config", [f"+variant={variant}", f"preset={config.preset}", COMPARISON, *config.overrides]
+                )
             except (HydraException, OmegaConfBaseException) as error:
                 raise ValueError(f"variant {variant}: {error}") from None
             found[variant] = read_config(raw)

@@ -81,7 +81,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-# Choice of `python -m muzero.train` by which networks have to form the belief that counts of unseen cards would give away.
+# Choice of `python -m muzero.train` that keeps counts of unseen cards, which would give the belief away, from networks.
 COMPARISON = "comparison=beliefs"
 
 _SMALL = {"GPUS": "none", "CPUS": "1", "MEM": "2G", "TIME": "1:00:00"}  # resources of a job that only reads results
