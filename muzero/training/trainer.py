@@ -264,6 +264,7 @@ class Trainer:
             return {}
         network, rules = self._agent_to_evaluate().planner.network, self.config.game.rules_for_training()
         check = check_values(network, rules, positions=c.value_positions, playouts=8, seed=c.seed)
+        self.state.value_rmse = check.rmse
         found = {"value_rmse": check.rmse, "value_bias": check.bias, "value_spread": check.spread}
         if has_card_beliefs(network):
             beliefs = check_beliefs(network, rules, positions=c.value_positions, seed=c.seed)

@@ -55,6 +55,7 @@ def check_smoke_run(path: Path, variant: str, game: str) -> None:
     assert ("calibration" in last) == outcome
     kept = checkpoint.load_weights(path)
     assert (kept.agent["variant"], kept.agent["players"]) == (variant, config.game.players)
+    assert kept.agent["value_rmse"] == last["diagnostics"]["value_rmse"]
     Network(GameSpec.of(game, config.game.players), config.model).load_state_dict(kept.weights)
 
 
