@@ -2,6 +2,8 @@
 // little work, there is no synchronisation at all.
 #pragma once
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,10 +25,14 @@ class ThreadPool {
  public:
   using Work = std::function<void(int64_t begin, int64_t end)>;
 
-  explicit ThreadPool(int threads)
+  // Threads in the background have the lowest priority: they use cores that nobody else wants.
+  explicit ThreadPool(int threads, bool background = false)
       : threads_(threads), process_(getpid()), shares_(static_cast<size_t>(std::max(1, threads))) {
     for (int i = 1; i < threads; ++i) {
-      helpers_.emplace_back([this, i] { serve(i); });
+      helpers_.emplace_back([this, i, background] {
+        if (background) lower_priority();
+        serve(i);
+      });
     }
   }
 
@@ -92,6 +98,12 @@ class ThreadPool {
 
   // A forked process has no helper threads.
   bool forked() const { return getpid() != process_; }
+
+  static void lower_priority() {
+#if defined(__linux__)
+    (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);  // of this thread alone
+#endif
+  }
 
   // Does the parts of a thread's own share, then those that are left of the others'.
   void take_parts(int own) {

@@ -166,8 +166,12 @@ class Lane:
     def _roots(self, obs: NDArray[np.int16]) -> tuple[Tensor, NDArray[np.float32]]:
         """Latents [B, L] and outputs [B, A + V] of the roots; logits are divided by the prior temperature."""
         started = perf_counter()
-        latent, outputs = self.network.initial(_to(torch.from_numpy(obs), self.device), self.config.backup)
-        roots = outputs.float().cpu().numpy()
+        found = self.step.initial(obs, self.config.backup) if self.step is not None else None
+        if found is not None:
+            latent, roots = torch.from_numpy(found[0]), found[1]
+        else:
+            latent, outputs = self.network.initial(_to(torch.from_numpy(obs), self.device), self.config.backup)
+            roots = outputs.float().cpu().numpy()
         roots[:, : self.network.spec.num_actions] /= self.config.prior_temperature
         self.clock.encoder += perf_counter() - started
         return latent, roots

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from muzero.config import Config, SearchConfig, scheduled
+from muzero.config import Config, SearchConfig, cores, scheduled
 from muzero.data.replay_buffer import ReplayBuffer
 from muzero.data.targets import Moves
 from muzero.model.network import make_network
@@ -46,7 +46,8 @@ class RunState:
         specs = [GameSpec.of(config.game.name, players) for players in config.player_counts()]
         self.network = make_network(specs[-1], config.model).to(device)
         smaller = [make_network(spec, config.model).to(device) for spec in specs[:-1]]
-        self.learner = Learner(self.network, config.learner, smaller, config.search.discount)
+        threads = config.runtime.threads or cores()
+        self.learner = Learner(self.network, config.learner, smaller, config.search.discount, threads)
         self.replays = {spec.num_players: make_replay_buffer(config, spec, self.network.frame) for spec in specs}
         self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots)
         self.pool = Pool(config.selfplay.pool)
