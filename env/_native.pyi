@@ -24,6 +24,9 @@ class Field:
     @property
     def card(self) -> bool: ...
 
+    @property
+    def absent(self) -> bool: ...
+
 class TokenGroup:
     @property
     def name(self) -> str: ...
@@ -62,6 +65,12 @@ class PhaseRule:
 
     @property
     def turn_passes(self) -> bool: ...
+
+    @property
+    def leaves_round(self) -> bool: ...
+
+    @property
+    def last_phase(self) -> int: ...
 
 class ChanceRule:
     @property

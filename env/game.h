@@ -89,10 +89,11 @@ using native::Rng;
 // A number of a token. Observations are rows of int16: groups of tokens, each a block [count, fields.size()].
 struct Field {
   std::string name;
-  int vocabulary;      // size of the vocabulary: values are 0..vocabulary-1
-  bool place = false;  // names a slot, or a block of slots, which the game's symmetries relabel
-  bool seat = false;   // names the token's player, counted from the observer, so it changes with the observer
-  bool card = false;   // shows a card, in the code of the slots' cards: in a slot, or in a place that all share
+  int vocabulary;       // size of the vocabulary: values are 0..vocabulary-1
+  bool place = false;   // names a slot, or a block of slots, which the game's symmetries relabel
+  bool seat = false;    // names the token's player, counted from the observer, so it changes with the observer
+  bool card = false;    // shows a card, in the code of the slots' cards: in a slot, or in a place that all share
+  bool absent = false;  // 1 if the token's player has left the round: the turn passes over such players
 };
 
 struct TokenGroup {
@@ -131,6 +132,8 @@ struct PhaseRule {
   bool possible = false;  // whether the action can be legal in the phase
   int next_phase = 0;
   bool turn_passes = false;
+  bool leaves_round = false;  // the turn passes over the player from now on, until nobody is left; then all are back
+  int last_phase = 0;         // phase that follows if the player leaves the round and one other player stays in it
 };
 
 // Event that may follow an action in a phase.

@@ -198,7 +198,8 @@ class Lane:
         trees, clock, games = self.trees, self.clock, len(latent)
         started, before = perf_counter(), trees.seconds
         classes = self._slot_classes(obs) if self._slot_classes is not None else None
-        trees.begin(roots, legal, phase, keys, counts=self._counts(obs, latent), classes=classes)
+        counts, absent = self._counts(obs, latent), self._absent(obs)
+        trees.begin(roots, legal, phase, keys, counts=counts, classes=classes, absent=absent)
         leaves = trees.leaves
         count = leaves * games
         self._latents[0, :games] = latent
@@ -229,6 +230,15 @@ class Lane:
             believed = self.network.card_counts(latent).cpu().numpy()
             return np.repeat(believed[:, None], pools, 1)
         return None
+
+    def _absent(self, obs: NDArray[np.int16]) -> NDArray[np.uint64] | None:
+        """Players who have left the round [B], a bit for each, from the player to move on; None if none can."""
+        spec = self.network.spec
+        if spec.absent is None:
+            return None
+        seats = np.arange(spec.num_players, dtype=np.uint64)
+        bits: NDArray[np.uint64] = (obs[:, spec.absent] > 0) @ (np.uint64(1) << seats)
+        return bits
 
     def _evaluate(self, first: int, games: int, requests: Requests) -> NDArray[np.float32]:
         """Network outputs of the requests [L * games, ...]; hidden states go to the nodes from `first` on."""
