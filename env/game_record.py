@@ -90,7 +90,11 @@ class GameRecord:
     def content(self) -> dict[str, Any]:
         """Content of the file; a promise that was not made is left out."""
         promised = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name)}
-        return {"format": FORMAT, **{name: value for name, value in asdict(self).items() if name in _SHAPES}, **promised}
+        return {
+            "format": FORMAT,
+            **{name: value for name, value in asdict(self).items() if name in _SHAPES},
+            **promised,
+        }
 
     def save(self, path: Path) -> None:
         """Writes the file under a temporary name and renames it, so that a file is never incomplete."""
