@@ -90,11 +90,8 @@ class GameRecord:
     def content(self) -> dict[str, Any]:
         """Content of the file; a promise that was not made is left out."""
         promised = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name)}
-        return {
-            "format": FORMAT,
-            **{name: value for name, value in asdict(self).items() if name in _SHAPES},
-            **promised,
-        }
+        required = {name: value for name, value in asdict(self).items() if name in _SHAPES}
+        return {"format": FORMAT, **required, **promised}
 
     def save(self, path: Path) -> None:
         """Writes the file under a temporary name and renames it, so that a file is never incomplete."""
@@ -169,10 +166,9 @@ def require_promised_deal(record: GameRecord) -> None:
     """Raises `GameRecordError` if the record's deal was promised and is another one than it says."""
     if bool(record.commitment) != bool(record.nonce):
         raise GameRecordError("commitment and nonce: expected both or neither")
-    if record.commitment and commitment(record.seed, record.nonce) != record.commitment:
-        raise GameRecordError(
-            f"commitment: seed and nonce give {commitment(record.seed, record.nonce)}, the record says {record.commitment}"
-        )
+    found = commitment(record.seed, record.nonce)
+    if record.commitment and found != record.commitment:
+        raise GameRecordError(f"commitment: seed and nonce give {found}, the record says {record.commitment}")
     if record.commitment and record.deal:
         raise GameRecordError(f"deal: expected 0, because the promise is about the seed alone, got {record.deal}")
 

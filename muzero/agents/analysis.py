@@ -33,7 +33,7 @@ class PositionAnalysis:
       values: [N, P] search values of the seats; NaN where the search gives no value (backup "ego").
       winner: [N, P] probability that each seat wins, as the player to move sees it; None without outcome heads.
       rank: [N, P, P] probability of each rank (second axis: seats, third: ranks, best first); None without the heads.
-      lines: [N, D, 2] most visited moves from the chosen action on, with the outcomes of chance events; -1 past the end.
+      lines: [N, D, 2] most visited moves from the chosen action on, with outcomes of chance events; -1 past the end.
       cards: [N, S, O] belief over the card in each slot that the player to move cannot see, slots from that player on,
         code 0 for none; None if the network has no such head.
       outcomes: [N, A, O] belief over the outcome of the chance event that follows an action, code 0 for none; NaN where

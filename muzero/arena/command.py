@@ -55,7 +55,7 @@ class ArenaConfig:
     names: list[str] = field(default_factory=list)
     games: list[str] = field(default_factory=list)
     agents: list[str] = field(default_factory=list)
-    store: str = "runs/arena.sqlite"
+    store: str | None = "runs/arena.sqlite"
     rooms: int = 200
     connections: int = 400
     pace: float = 0.7
@@ -126,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     where = f"[{config.host}]" if ":" in config.host else config.host
     print(f"arena: open http://{where}:{config.port}/ in a browser; Ctrl-C stops it, games go on at the next start")
     uvicorn.run(
-        app,  # type: ignore[arg-type]
+        app,
         host=config.host,
         port=config.port,
         log_level="warning",

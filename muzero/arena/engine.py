@@ -1,4 +1,4 @@
-"""Analysis engine: one JSON request per line on standard input, one JSON answer per analysed position on standard output.
+"""Analysis engine: a JSON request per line on standard input, a JSON answer per position on standard output.
 
     python -m muzero.engine agent=agent:skyjo-belief [batch=64]
 
@@ -125,7 +125,7 @@ def serve(engine: Engine, source: BinaryIO, sink: TextIO) -> None:
 
 
 def _read_lines(source: BinaryIO, lines: Queue[bytes | None]) -> None:
-    """Put the lines of a stream into a queue, None at the end; a line that is too long is cut, so that it is refused."""
+    """Put the lines of a stream into a queue, None at the end; a line that is too long is cut and will be refused."""
     while line := source.readline(MOST_BYTES + 1):
         whole = line
         while len(line) > MOST_BYTES and not line.endswith(b"\n"):

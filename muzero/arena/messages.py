@@ -29,7 +29,7 @@ class Create(Message):
 
     type: Literal["create"]
     game: Word
-    rules: Annotated[dict[Word, Rule], Field(max_length=40)] = {}
+    rules: Annotated[dict[Word, Rule], Field(max_length=40)] = Field(default_factory=dict)
     seats: Annotated[list[AgentName | None], Field(min_length=2, max_length=8)]
     you: Annotated[int, Field(ge=0, lt=8)]
     name: Name

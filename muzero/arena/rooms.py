@@ -13,7 +13,7 @@ import json
 import logging
 import secrets
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from env.fair_deal import FairDeal
@@ -201,7 +201,7 @@ class Room:
                 "log": [[event.seat, event.text] for event in live.events[max(0, last - _LOG) :]],
                 "event": latest and {"seat": latest.seat, "action": latest.action, "text": latest.text},
                 "rounds": len(ends),
-                "round_end": ends and {name: part for name, part in asdict(ends[-1]).items() if name != "text"} or None,
+                "round_end": {"points": ends[-1].points, "cards": ends[-1].cards} if ends else None,
                 "deal": {"seed": str(live.deal.seed), "nonce": live.deal.nonce} if live.done else None,
             }
         )
@@ -349,7 +349,7 @@ class Rooms:
         return room, free[0], room.sit(free[0], name)
 
     def restore(self) -> None:
-        """Open the rooms of an earlier process again; rooms whose game or agents are gone are forgotten."""
+        """Open the rooms of an earlier process again; rooms whose game or agents are not offered stay closed."""
         for code, content in self.store.rooms().items():
             try:
                 players = len(content["seats"])
@@ -358,11 +358,10 @@ class Rooms:
                 seats = []
                 for each in content["seats"]:
                     offer = each["agent"] and self.catalogue.find(content["game"], each["agent"], players)
-                    seats.append(
-                        Seat(offer or None, each["name"], each["digest"], each["left"], None, time.monotonic())
-                    )
-            except (ValueError, KeyError, TypeError):
-                self.store.delete_room(code)
+                    kept = {name: each[name] for name in ("name", "digest", "left")}
+                    seats.append(Seat(offer or None, **kept, lost_at=time.monotonic()))
+            except (ValueError, KeyError, TypeError) as error:
+                _LOGGER.warning("room %s stays closed: %s", code, error)
                 continue
             self._rooms[code] = Room(code, live, seats, content["think"], self)
             self._rooms[code].started = content["started"]

@@ -64,7 +64,7 @@ class Limits:
 class Guard:
     """ASGI layer that refuses requests to other hosts and from other sites, and adds security headers to answers.
 
-    Without it, a page of another site could reach a server on 127.0.0.1 through the browser of the person who visits it.
+    Without it, a page of another site could reach a server on 127.0.0.1 through the browser of its visitor.
 
     Args:
       app: application behind it.

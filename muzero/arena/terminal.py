@@ -145,8 +145,8 @@ class Session:
             for each in best[:12]:
                 q = "" if each["q"] is None else f"{each['q']:+.3f}"
                 style = "bold" if each["action"] == report["action"] else ""
-                shares = f"{each['prior']:.1%}", f"{each['visits']:.1f}", q, f"{each['policy']:.1%}"
-                table.add_row(each["name"], *shares, style=style)
+                numbers = f"{each['prior']:.1%}", f"{each['visits']:.1f}", q, f"{each['policy']:.1%}"
+                table.add_row(each["name"], *numbers, style=style)
             self.console.print(table)
             if report["winner"]:
                 chances = ", ".join(f"{self.who(s)} {share:.0%}" for s, share in enumerate(report["winner"]))
