@@ -206,7 +206,8 @@ def _belief(position: Position, found: PositionAnalysis, row: int) -> dict[str, 
     for action in position.legal:
         if found.outcomes is not None and not np.isnan(found.outcomes[row, action, 0]):
             share = found.outcomes[row, action]
-            events.append({"action": action, "none": _number(share[0]), "network": _conditional(share)})
+            pool = position.info.chance_rules[position.phase][action].pool
+            events.append({"action": action, "pool": pool, "none": _number(share[0]), "network": _conditional(share)})
     return {"cards": card_names(position.info), "pools": exact, "slots": slots, "events": events}
 
 
