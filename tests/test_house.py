@@ -41,7 +41,9 @@ def test_muzero_shows_rooms_and_doors_and_little_else() -> None:
     assert len(top) <= MOST_ENTRIES, sorted(top)
     readme = (ROOT / "README.md").read_text()
     own = {"__init__.py", "py.typed"}  # the package itself
-    doors = {name for name in top if name in ("train.py", "evaluate.py", "ladder.py", "report.py", "play.py", "engine.py")}
+    doors = {
+        name for name in top if name in ("train.py", "evaluate.py", "ladder.py", "report.py", "play.py", "engine.py")
+    }
     unexplained = [name for name in top - own - doors if f"`muzero/{name}" not in readme]
     assert unexplained == []
 

@@ -46,11 +46,13 @@ class Timing:
       pace: time between decisions of agents, so that people can follow.
       grace: time after which a bot plays for a person whose connection is lost.
       idle: time after which a room without people is closed.
+      spare: time after which it is closed if the server is full and somebody asks for a room.
     """
 
     pace: float = 0.7
     grace: float = 60.0
     idle: float = 3600.0
+    spare: float = 60.0
 
 
 @dataclass
@@ -115,6 +117,7 @@ class Room:
         require(self.seats[seat].free, "seat", "a free seat for a person", seat)
         token = secrets.token_urlsafe(24)
         self.seats[seat].name, self.seats[seat].digest = name, digest_of(token)
+        self.seats[seat].lost_at = time.monotonic()  # until the person's browser connects
         self.started = not any(each.free for each in self.seats)
         self.changed()
         return token
@@ -322,7 +325,7 @@ class Rooms:
 
     def create(self, asked: Create) -> tuple[Room, int, str]:
         """Open a room; return it, the seat of the person who asked, and the seat's token."""
-        self.sweep()
+        self._make_room()
         require(
             len(self._rooms) < self.most, "rooms", f"fewer than {self.most} open rooms; try later", len(self._rooms)
         )
@@ -368,12 +371,24 @@ class Rooms:
 
     def sweep(self) -> None:
         """Close rooms in which nobody has been for the idle time."""
+        for room in self._empty_for(self.timing.idle):
+            self._close(room)
+
+    def _make_room(self) -> None:
+        """Close the empty room in which least has happened, if the server is full: nobody can block it with rooms."""
+        self.sweep()
+        empty = self._empty_for(self.timing.spare)
+        if len(self._rooms) >= self.most and empty:
+            self._close(min(empty, key=lambda room: room.live.turn))
+
+    def _empty_for(self, seconds: float) -> list[Room]:
         now = time.monotonic()
-        for code, room in list(self._rooms.items()):
-            if not room.people_here and now - room.used_at > self.timing.idle:
-                room.close()
-                del self._rooms[code]
-                self.store.delete_room(code)
+        return [room for room in self._rooms.values() if not room.people_here and now - room.used_at > seconds]
+
+    def _close(self, room: Room) -> None:
+        room.close()
+        del self._rooms[room.code]
+        self.store.delete_room(room.code)
 
     def close(self) -> None:
         """Stop all games; they stay in the store."""

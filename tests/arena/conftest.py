@@ -22,10 +22,16 @@ SEARCH = "skyjo-belief, 4 simulations"
 
 
 def make_rooms(
-    store: str = ":memory:", *, most: int = 20, grace: float = 60.0, idle: float = 3600.0, pace: float = 0.0
+    store: str = ":memory:",
+    *,
+    most: int = 20,
+    grace: float = 60.0,
+    idle: float = 3600.0,
+    pace: float = 0.0,
+    spare: float = 60.0,
 ) -> Rooms:
     """Rooms with all bots and the shipped agents, in which agents decide without a pause."""
-    return Rooms(Catalogue(GAMES), Brain(16), Store(store), Timing(pace, grace, idle), most)
+    return Rooms(Catalogue(GAMES), Brain(16), Store(store), Timing(pace, grace, idle, spare), most)
 
 
 class Browser:
@@ -84,7 +90,9 @@ def open_client() -> Iterator[Callable[..., TestClient]]:
 
     def start(rooms: Rooms | None = None, limits: Limits | None = None) -> TestClient:
         generous = limits or Limits(rate=1e6, burst=10**6)
-        client = TestClient(make_app(make_rooms() if rooms is None else rooms, generous, {HOST}), base_url=f"http://{HOST}")
+        client = TestClient(
+            make_app(make_rooms() if rooms is None else rooms, generous, {HOST}), base_url=f"http://{HOST}"
+        )
         client.__enter__()
         open_ones.append(client)
         return client

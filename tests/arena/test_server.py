@@ -325,6 +325,19 @@ def test_connections_and_rooms_are_bounded_and_idle_rooms_are_closed(open_client
     assert rooms.store.rooms() == {}
 
 
+def test_a_full_server_closes_an_empty_room_for_somebody_who_wants_to_play(
+    open_client: Callable[..., TestClient],
+) -> None:
+    rooms = make_rooms(most=1, spare=0.0)
+    client = open_client(rooms)
+    with connect(client) as one:
+        first = Browser(one).create(None, None)
+    with connect(client) as two:
+        browser = Browser(two)
+        assert browser.create(None, None)["room"] != first["room"]
+        assert len(rooms) == 1
+
+
 # ---- the command -------------------------------------------------------------------------------------------------------
 
 
