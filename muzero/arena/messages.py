@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
-from muzero.arena.requests import Message, explain
+from muzero.arena.schema import Message, explain
 
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{6}$")]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=24)]
@@ -101,6 +102,11 @@ AnyMessage = Annotated[
     Lobby | Create | Join | Resume | Start | Act | Think | Again | Record | Leave | Ping, Field(discriminator="type")
 ]
 _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(AnyMessage)
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """Message to a browser as bytes."""
+    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
 
 def parse_message(text: str | bytes) -> AnyMessage:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 import env
 from muzero.arena.analysis import Position
+from muzero.arena.schema import Message, explain
 from muzero.config_fields import require
 
 SCHEMA = 1  # version of requests and answers
@@ -21,12 +22,6 @@ Rules = str | dict[str, RuleOption]
 _MOST_PLAYERS = 8
 _MOST_ACTIONS = 100_000  # of a record
 _MOST_TURNS = 10_000  # of a request
-
-
-class Message(BaseModel):
-    """Object whose keys are all known and whose values have the declared types."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Record(Message):
@@ -85,14 +80,6 @@ def parse_request(content: Any) -> Request:
     require(len(asked) == 1, "request", "one of record, position and query", ", ".join(asked) or "none")
     require(request.turns is None or request.record is not None, "turns", "none without a record", request.turns)
     return request
-
-
-def explain(error: ValidationError) -> str:
-    """First problem that pydantic found, in one line: key, expectation, value."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "message"
-    given = repr(first.get("input"))
-    return f"{where}: {first['msg']}, got {given if len(given) <= 60 else given[:57] + '...'}"
 
 
 def positions_of(request: Request) -> list[tuple[int | None, Position]]:

@@ -9,20 +9,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import json
 import logging
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from env.fair_deal import FairDeal
-from muzero.arena.brain import Brain
-from muzero.arena.catalogue import Catalogue, Offer
 from muzero.arena.live_game import LiveGame
-from muzero.arena.messages import Create
+from muzero.arena.messages import Create, encode
 from muzero.arena.store import Store
 from muzero.config_fields import require
+
+if TYPE_CHECKING:
+    from muzero.arena.brain import Brain
+    from muzero.arena.catalogue import Catalogue, Offer
 
 _LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # without those that look alike
 _LOG = 30  # events that a state shows
@@ -84,11 +85,6 @@ class Seat:
 def digest_of(token: str) -> str:
     """Hash under which a token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def encode(message: dict[str, Any]) -> bytes:
-    """Message as bytes for a browser."""
-    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
 
 class Room:

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, WebSocket, WebSocketDisconnect
@@ -20,8 +20,10 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from muzero.arena import messages
-from muzero.arena.messages import parse_message
-from muzero.arena.rooms import Room, Rooms, encode
+from muzero.arena.messages import encode, parse_message
+
+if TYPE_CHECKING:
+    from muzero.arena.rooms import Room, Rooms
 
 STATIC = Path(__file__).parent / "static"
 

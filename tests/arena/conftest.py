@@ -31,7 +31,7 @@ def make_rooms(
     spare: float = 60.0,
 ) -> Rooms:
     """Rooms with all bots and the shipped agents, in which agents decide without a pause."""
-    return Rooms(Catalogue(GAMES), Brain(16), Store(store), Timing(pace, grace, idle, spare), most)
+    return Rooms(Catalogue(GAMES), Brain(16), Store(store), Timing(0.0, grace, idle, spare), most)
 
 
 class Browser:

@@ -185,7 +185,7 @@ def test_an_old_click_does_nothing(client: TestClient) -> None:
         assert f"turn: expected {turn + 1}" in browser.ask("error", type="act", turn=turn, action=0)["message"]
 
 
-# ---- what is refused ---------------------------------------------------------------------------------------------------
+# ---- what is refused ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_full_server_closes_an_empty_room_for_somebody_who_wants_to_play(
         assert len(rooms) == 1
 
 
-# ---- the command -------------------------------------------------------------------------------------------------------
+# ---- the command ----------------------------------------------------------------------------------------------------
 
 
 def test_the_server_listens_on_this_machine_only_unless_told_otherwise() -> None:

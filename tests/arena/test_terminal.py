@@ -21,14 +21,25 @@ ROOT = Path(__file__).parents[2]
 AGENT = "agent:skyjo-belief,simulations=4"
 
 
-def read_until(terminal: int, *wanted: str, seconds: float = 60) -> str:
-    """Output of the process up to one of some texts; an assertion shows what came instead."""
-    text, end = "", time.monotonic() + seconds
-    while not any(each in text for each in wanted):
-        assert time.monotonic() < end, f"{wanted} did not appear after:\n{text[-2000:]}"
-        if select.select([terminal], [], [], 0.2)[0]:
-            text += os.read(terminal, 65536).decode(errors="replace")
-    return text
+class Screen:
+    """Terminal of a process: what it prints is read up to a text, and the rest is kept for the next reading."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self.unread = descriptor, ""
+
+    def until(self, *wanted: str, seconds: float = 60) -> str:
+        """Output up to the end of the first of some texts; an assertion shows what came instead."""
+        end = time.monotonic() + seconds
+        while not (found := [self.unread.index(each) + len(each) for each in wanted if each in self.unread]):
+            assert time.monotonic() < end, f"{wanted} did not appear after:\n{self.unread[-2000:]}"
+            if select.select([self.descriptor], [], [], 0.2)[0]:
+                self.unread += os.read(self.descriptor, 65536).decode(errors="replace")
+        text, self.unread = self.unread[: min(found)], self.unread[min(found) :]
+        return text
+
+    def type(self, line: str) -> None:
+        """Type a line on the keyboard."""
+        os.write(self.descriptor, f"{line}\n".encode())
 
 
 def reply_to(text: str) -> str:
@@ -51,23 +62,24 @@ def test_a_person_plays_a_round_in_a_terminal_asks_for_advice_and_gets_a_record(
         env={**os.environ, "OMP_NUM_THREADS": "1", "TERM": "dumb", "COLUMNS": "120"},
     )
     os.close(follower)
+    screen = Screen(leader)
     try:
-        first = read_until(leader, "> ")
+        first = screen.until("\n> ")
         assert "SHA-256 of the deal's seed and nonce" in first
         assert "seat 0 (you)" in first
-        os.write(leader, b"?\n")
-        advice = read_until(leader, "is exactly")
+        screen.type("?")
+        advice = screen.until("\n> ")
         assert "would choose" in advice
         assert "chance to win: seat 0 (you)" in advice
         assert "expected line" in advice
-        read_until(leader, "> ")
-        os.write(leader, b"dance\n")
-        assert "is no action" in read_until(leader, "> ")
-        os.write(leader, b"deck\n")
-        text = read_until(leader, "> ")
+        assert "is exactly" in advice
+        screen.type("dance")
+        assert "is no action" in screen.until("\n> ")
+        screen.type("deck")
+        text = screen.until("\n> ")
         for _ in range(200):
-            os.write(leader, f"{reply_to(text)}\n".encode())
-            text = read_until(leader, "> ", "deals it again")
+            screen.type(reply_to(text))
+            text = screen.until("\n> ", "deals it again")
             if "deals it again" in text:
                 break
         process.wait(30)
