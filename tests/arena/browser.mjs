@@ -35,7 +35,7 @@ async function open(page, { game = "Skyjo", round = false, person = false, lesso
   if (bot) await page.locator("label.field", { hasText: "Seat 2" }).locator("select").selectOption(bot);
   await page.click("form button.primary");
   await page.waitForSelector(".board");
-  if (lesson) await page.click("text=Skip");
+  if (lesson) await page.click(".lesson >> text=Skip");
 }
 
 const over = (page) => page.locator(".result").isVisible();
@@ -85,7 +85,7 @@ const scenarios = {
     while ((await page.evaluate(() => document.activeElement.textContent)) !== "Play") await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await page.waitForSelector(".board");
-    await page.locator("text=Skip").focus();
+    await page.locator(".lesson >> text=Skip").focus();
     await page.keyboard.press("Enter");
     for (let turn = 0; turn < 3; turn++) {
       await page.waitForSelector(".prompt.mine");
@@ -128,7 +128,7 @@ const scenarios = {
     const code = await ada.locator(".room strong").innerText();
     await bob.locator(".join input").fill(code);
     await bob.click("text=Join a room");
-    await bob.click("text=Skip");
+    await bob.click(".lesson >> text=Skip");
     await bob.waitForSelector(".board");
     for (let i = 0; i < 12; i++) {
       for (const page of [ada, bob]) if (await page.locator(".prompt.mine").count()) await click(page, i);
@@ -150,6 +150,7 @@ const scenarios = {
         if (await over(page)) break;
         await click(page, i);
       }
+      await page.evaluate(() => scrollTo(0, 0));
       await page.waitForTimeout(100);
       if (game === "Skyjo") await page.screenshot({ path: join(pictures, "phone.png") });
       else await page.screenshot({ path: join(pictures, `phone-${game.replace(/\W/g, "").toLowerCase()}.png`) });

@@ -14,7 +14,9 @@ export function Table({ page, send, act }) {
   const [seenRounds, setSeenRounds] = useState(state.rounds);
   const [lesson, setLesson] = useState(localStorage.getItem(TUTORIAL) ? -1 : 0);
   const mine = state.started && !view.done && view.to_play === view.seat;
-  const asks = thinking && mine && state.think;
+  const known = (page.games || []).find((each) => each.name === state.game);
+  const canThink = state.think && Boolean(known) && known.analysed.includes(state.seats.length);
+  const asks = thinking && mine && canThink;
 
   useEffect(() => {
     if (asks && (!think || think.turn !== view.turn)) send({ type: "think", turn: view.turn });
@@ -28,7 +30,7 @@ export function Table({ page, send, act }) {
     const press = (event) => {
       if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
       const action = game.keys[event.key.toLowerCase()];
-      if (event.key === "?") setThinking((on) => !on);
+      if (event.key === "?" && canThink) setThinking((on) => !on);
       else if (action !== undefined && view.legal.includes(action)) act(action);
       else return;
       event.preventDefault();
@@ -55,7 +57,7 @@ export function Table({ page, send, act }) {
       <h1>${game.title}</h1>
       <p class="room">Room <strong>${state.room}</strong></p>
       <nav>
-        ${state.think && html`<button type="button" aria-pressed=${thinking} onClick=${() => setThinking(!thinking)}>Think (?)</button>`}
+        ${canThink && html`<button type="button" aria-pressed=${thinking} onClick=${() => setThinking(!thinking)}>Think (?)</button>`}
         <button type="button" onClick=${() => setLesson(0)}>How to play</button>
         <button type="button" onClick=${() => send({ type: "leave" })}>Leave</button>
       </nav>

@@ -41,7 +41,7 @@ function Graph({ values, seats }) {
   const last = sorted[sorted.length - 1].turn;
   const x = (turn) => (100 * (turn - sorted[0].turn)) / Math.max(1, last - sorted[0].turn);
   const line = (seat) => sorted.map((each) => `${x(each.turn).toFixed(1)},${(50 - 50 * each.shares[seat]).toFixed(1)}`).join(" ");
-  return html`<figure class="graph"><svg viewBox="-14 -3 116 56" role="img" aria-label="chance to win over the game">
+  return html`<figure class="graph"><svg viewBox="-18 -3 120 56" role="img" aria-label="chance to win over the game">
       <path d="M0 0 V50 H100 M0 25 H100" class="axis" />
       ${[100, 50, 0].map((share, i) => html`<text x="-2" y=${25 * i + 1.5} text-anchor="end">${share} %</text>`)}
       ${seats.map((_, seat) => html`<polyline points=${line(seat)} class=${`line seat${seat}`} />`)}
