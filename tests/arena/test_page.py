@@ -1,4 +1,4 @@
-"""The page in a real browser: Debian's chromium through playwright-core, which tests/arena/install_browser.sh installs."""
+"""The page in a real browser: Debian's chromium through playwright-core, which install_browser.sh installs."""
 
 from __future__ import annotations
 

@@ -232,6 +232,21 @@ def test_a_bad_message_gets_an_error_that_names_the_key(client: TestClient, mess
         assert json.loads(session.receive_text()) == {"type": "pong"}
 
 
+@pytest.mark.parametrize("name", ["\x1b[2J", "a\nb", "\u202egnp", "\x00", "\x9b31m"])
+def test_names_that_could_fool_a_terminal_or_a_reader_are_refused(client: TestClient, name: str) -> None:
+    with connect(client) as session:
+        create = {"type": "create", "game": "skyjo", "seats": [None, None], "you": 0, "name": f"A{name}B"}
+        assert "name" in Browser(session).ask("error", **create)["message"]
+
+
+@pytest.mark.parametrize("name", ["Zoë", "アダ", "<b>Ada</b>", "o'Neil \"x\""])
+def test_names_of_all_languages_come_back_unchanged(client: TestClient, name: str) -> None:
+    with connect(client) as session:
+        browser = Browser(session)
+        browser.ask("seated", type="create", game="skyjo", seats=[None, None], you=0, name=name)
+        assert browser.get("state")["seats"][0]["name"] == name
+
+
 def test_an_illegal_action_is_refused_and_changes_nothing(client: TestClient) -> None:
     with connect(client) as session:
         browser = Browser(session)
