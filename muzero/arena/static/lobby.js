@@ -4,6 +4,7 @@ import { html, useState } from "./vendor/htm-preact.js";
 import { GAMES } from "./games.js";
 
 const NAME = "arena-name";
+const FOR_TRAINING = ["round_reward", "time_penalty"]; // rules that change rewards and nothing at the table
 
 export function Lobby({ games, send }) {
   const [name, setName] = useState(localStorage.getItem(NAME) || "");
@@ -90,7 +91,7 @@ function Setup({ game, send, person }) {
       Players may ask a trained agent for advice</label>
     <details>
       <summary>Rules</summary>
-      ${game.rules.map((rule) => html`<${Rule} rule=${rule} value=${rules[rule.name] ?? rule.default} set=${(value) => setRules(changed(rules, rule, value))} />`)}
+      ${game.rules.filter((rule) => !FOR_TRAINING.includes(rule.name)).map((rule) => html`<${Rule} rule=${rule} value=${rules[rule.name] ?? rule.default} set=${(value) => setRules(changed(rules, rule, value))} />`)}
     </details>
     <button type="submit" class="primary">Play</button>
   </form>`;

@@ -22,6 +22,8 @@ export function Table({ page, send, act }) {
     if (asks && (!think || think.turn !== view.turn)) send({ type: "think", turn: view.turn });
   }, [asks, view.turn]);
 
+  useEffect(() => scrollTo(0, 0), [state.room]);
+
   useEffect(() => {
     setSeenRounds((seen) => Math.min(seen, state.rounds)); // another game starts at 0
   }, [state.commitment]);

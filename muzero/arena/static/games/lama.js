@@ -22,7 +22,7 @@ function Board({ state, before, act, think }) {
   const hand = handOf(seen.hand.slice(0, KINDS));
   const moved = before && before.view.observation.pile[0].size !== seen.pile[0].size;
   return html`<div class="board">
-    <div class="others">
+    <div class=${players > 4 ? "others many" : "others"}>
       ${seen.player.slice(1).map(
         (player) => html`<section class=${(view.seat + player.owner) % players === view.to_play && !view.done ? "player active" : "player"}>
           <h3>${name(player.owner)} <span class="points">${view.scores[(view.seat + player.owner) % players]}</span></h3>

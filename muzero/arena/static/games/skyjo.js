@@ -67,7 +67,7 @@ function Board({ state, before, act, think }) {
   const discard = can(TAKE) ? () => act(TAKE) : can(DISCARD) && view.phase === "keep" ? () => act(DISCARD) : null;
   const discardAction = can(TAKE) ? TAKE : DISCARD;
   return html`<div class="board">
-    <div class="others">
+    <div class=${players > 4 ? "others many" : "others"}>
       ${Array.from({ length: players - 1 }, (_, i) => i + 1).map(
         (r) => html`<section class=${(view.seat + r) % players === view.to_play && !view.done ? "player active" : "player"} aria-label=${`cards of ${name(r)}`}>
           <h3>${name(r)} <span class="points">${state.view.scores[(view.seat + r) % players]}</span></h3>
