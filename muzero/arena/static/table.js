@@ -1,6 +1,6 @@
 // Table: the board of the game, who sits where, what happened, the end of a round and of the game.
 
-import { html, useEffect, useState } from "./vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 import { GAMES } from "./games.js";
 import { Think } from "./think.js";
 
@@ -28,8 +28,12 @@ export function Table({ page, send, act }) {
     setSeenRounds((seen) => Math.min(seen, state.rounds)); // another game starts at 0
   }, [state.commitment]);
 
+  // Keys read what is on the screen now: an effect of its own for every state would come a moment too late.
+  const shown = useRef(null);
+  shown.current = { game, view, act, canThink };
   useEffect(() => {
     const press = (event) => {
+      const { game, view, act, canThink } = shown.current;
       if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
       const action = game.keys[event.key.toLowerCase()];
       if (event.key === "?" && canThink) setThinking((on) => !on);
@@ -39,7 +43,7 @@ export function Table({ page, send, act }) {
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
-  });
+  }, []);
 
   const stopLesson = () => {
     localStorage.setItem(TUTORIAL, "yes");
