@@ -276,6 +276,32 @@ class Search:
         self._native.choose(temperature, out)
         return out
 
+    def principal_lines(self, first: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
+        """Lines of most visited moves, [B, depth, 2]: an action and the outcome that follows it, -1 past the end.
+
+        Args:
+          first: [B] actions that the lines begin with, such as those that `choose` returned.
+          depth: largest number of actions in a line.
+        """
+        lines = np.full((self.active, depth, 2), -1, np.int64)
+        tree = self.tree()
+        child, visits, chance = tree["child"], tree["edge_visits"], tree["chance"]
+        for game in range(self.active):
+            node, edge = 0, int(first[game])
+            for step in range(depth):
+                lines[game, step] = edge, 0
+                node = int(child[game, node, edge])
+                if node >= 0 and chance[game, node]:
+                    outcome = int(visits[game, node].argmax())
+                    if not visits[game, node, outcome]:
+                        break
+                    lines[game, step, 1] = outcome
+                    node = int(child[game, node, outcome])
+                if node < 0 or not visits[game, node].any():
+                    break
+                edge = int(visits[game, node].argmax())
+        return lines
+
     def tree(self) -> dict[str, NDArray[np.generic]]:
         """Views of the arena's arrays, [batch, nodes, ...], for tests and debugging."""
         return self._native.tree()

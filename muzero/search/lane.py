@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # Backends that go through torch.compile, and whether sizes are dynamic (None: only those marked as such).
 COMPILED_BACKENDS = {"compiled": False, "cuda_graphs": False, "compiled_dynamic": None}
 _MOST_VERSIONS = 256  # most compiled versions of one function: per network, batch size, device and thread count
+_LINE = 8  # most actions of the principal line in an analysis
 _FEWEST_ROWS = 2  # fewest rows of a compiled_dynamic call: torch compiles a single row separately
 
 
@@ -161,7 +162,8 @@ class Lane:
         prior = np.exp(logits - logits.max(1, keepdims=True))
         prior = (prior / prior.sum(1, keepdims=True)).astype(np.float32)
         q = np.where(found.visits > 0, found.q, np.float32(np.nan))
-        return Analysis(plan.actions, plan.policy, plan.values, prior, found.visits, q)
+        lines = self.trees.principal_lines(plan.actions, _LINE)
+        return Analysis(plan.actions, plan.policy, plan.values, prior, found.visits, q, lines)
 
     def _roots(self, obs: NDArray[np.int16]) -> tuple[Tensor, NDArray[np.float32]]:
         """Latents [B, L] and outputs [B, A + V] of the roots; logits are divided by the prior temperature."""
