@@ -10,10 +10,11 @@
 """
 
 from env.description import DEFAULT_BOT, GameDescription, Rules, SlotClasses, describe, games
-from env.vector import SKIP, Bot, Records, VecEnv, make, parse_bot
+from env.vector import DEALER, SKIP, Bot, Records, VecEnv, make, parse_bot
 
 __all__ = [
     "DEFAULT_BOT",
+    "DEALER",
     "SKIP",
     "Bot",
     "GameDescription",

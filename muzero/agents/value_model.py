@@ -1,0 +1,342 @@
+"""Value functions for luck adjustment: chances of winning and score margins of all seats at a position.
+
+A `ValueModel` is a small fitted model on features of a position. The features are either what the players see, counted
+(`PublicFeatures`, needs no network), or the outputs of a network (`NetworkFeatures`). The model is fitted to games of
+the game's default bot. It need not be right: a bad value function makes luck adjustment useless, never biased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import env
+from muzero.agents.agent_spec import AgentSpec, load_network
+from muzero.config_fields import require
+from muzero.data.seats import from_seats
+from muzero.model.interface import BaseNetwork
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LINEAR = "linear"
+"""Name of the value function that needs no network."""
+
+COMPONENTS = ("win", "score")
+"""Numbers that a value function gives for each seat: share of the win, and margin over the others in score units."""
+
+_LARGEST = 128  # fields of observations with more values than this are left out
+_KINDS = 32  # values of a field that are told apart: 0 to 30, and more
+_FIT_GAMES, _FIT_POSITIONS = 4096, 8  # games that a model is fitted to, and positions of each
+_RIDGE = 10.0  # strength of the penalty on weights, in positions
+
+
+class Features(Protocol):
+    """Features of positions, for every seat.
+
+    Attributes:
+      size: number of features, F.
+    """
+
+    size: int
+
+    def read(self, tables: env.VecEnv, rows: Ints) -> NDArray[np.float32]:
+        """Features [n, P, F] of the seats at some tables, whose games are not over."""
+        ...
+
+    def weigh(self, tables: env.VecEnv, rows: Ints, weights: Floats) -> Floats:
+        """Weighted sums [n, P] of the features of each seat."""
+        ...
+
+
+class PublicFeatures:
+    """Counts of what each player sees of the own board, and what the player to move sees of the table.
+
+    Every field of a token is a category; tokens whose order has no meaning in the game are counted together. A seat's
+    own tokens are read from its own view, so that a drawn card counts for the player who holds it.
+    """
+
+    def __init__(self, info: env.GameDescription) -> None:
+        self._columns: list[int] = []
+        self._offsets: list[int] = []
+        self._of_mover: list[bool] = []
+        self.size = 1  # feature 0 stands for nothing
+        for group in info.groups:
+            if group.per_player:
+                tokens = group.count // info.num_players
+            elif group.count == 1:
+                tokens = 1
+            else:
+                continue
+            pooled = group.per_player and info.symmetric and group.slots
+            for number, field in enumerate(group.fields):
+                if field.seat or field.place or field.vocabulary > _LARGEST:
+                    continue
+                kinds = min(field.vocabulary, _KINDS)
+                for token in range(tokens):
+                    self._columns.append(group.offset + token * len(group.fields) + number)
+                    self._offsets.append(self.size + (0 if pooled else token * kinds))
+                    self._of_mover.append(not group.per_player)
+                self.size += kinds if pooled else kinds * tokens
+
+    def _codes(self, tables: env.VecEnv, rows: Ints) -> Ints:
+        """Indices [n, P, T] of the features that are present; 0 for none."""
+        codes = np.empty((len(rows), tables.num_players, len(self._columns)), np.int64)
+        of_mover = np.array(self._of_mover)
+        for seat in range(tables.num_players):
+            seen = tables.observe(seat)[rows][:, self._columns].astype(np.int64)
+            found = np.minimum(seen, _KINDS - 1) + self._offsets
+            waits = tables.to_play[rows] != seat
+            codes[:, seat] = np.where(waits[:, None] & of_mover, 0, found)
+        return codes
+
+    def read(self, tables: env.VecEnv, rows: Ints) -> NDArray[np.float32]:
+        """See `Features`."""
+        codes = self._codes(tables, rows)
+        lines = np.arange(codes.shape[0] * codes.shape[1]).reshape(*codes.shape[:2], 1) * self.size
+        counts = np.bincount((lines + codes).ravel(), minlength=codes.shape[0] * codes.shape[1] * self.size)
+        return counts.reshape(*codes.shape[:2], self.size).astype(np.float32)
+
+    def weigh(self, tables: env.VecEnv, rows: Ints, weights: Floats) -> Floats:
+        """See `Features`."""
+        return np.asarray(weights[self._codes(tables, rows)].sum(2))
+
+
+class NetworkFeatures:
+    """Outputs of a network: value, and where it predicts them the chance to win and the points to come.
+
+    In games without lasting private information the player to move speaks for all seats; in others every seat is
+    judged from its own view.
+    """
+
+    def __init__(self, network: BaseNetwork, score_scale: float) -> None:
+        self.network, self.scale = network, score_scale
+        self.size = 4
+        self._device = next(network.parameters()).device
+
+    def read(self, tables: env.VecEnv, rows: Ints) -> NDArray[np.float32]:
+        """See `Features`."""
+        players = tables.num_players
+        if not self.network.spec.private:
+            seen, observer = tables.obs[rows], tables.to_play[rows].astype(np.int64)
+            return np.asarray(from_seats(self._outputs(seen), -observer, axis=-2))
+        own = [self._outputs(tables.observe(seat)[rows])[:, 0] for seat in range(players)]
+        return np.stack(own, 1)
+
+    @torch.inference_mode()
+    def _outputs(self, obs: NDArray[np.int16]) -> NDArray[np.float32]:
+        """Features [n, P, F] of observations [n, W], seats counted from the observer."""
+        seen = torch.from_numpy(np.ascontiguousarray(obs)).to(self._device)
+        latent = self.network.represent(seen)
+        found = self.network.predict(latent, torch.zeros(len(obs), dtype=torch.int64, device=self._device))
+        out = torch.zeros(len(obs), self.network.num_players, self.size)
+        out[:, :, 0] = self.network.support.expectation(found.value)
+        out[:, 0, 1] = 1.0
+        if found.winner is not None:
+            chance = found.winner.float().softmax(-1)
+            egos = chance.shape[1] > 1
+            out[:, :, 2] = chance[:, :, 0] if egos else chance[:, 0]
+        if found.points is not None:
+            out[:, :, 3] = self.network.points_support.expectation(found.points) / self.scale
+        return out.cpu().numpy()
+
+    def weigh(self, tables: env.VecEnv, rows: Ints, weights: Floats) -> Floats:
+        """See `Features`."""
+        return np.asarray(self.read(tables, rows) @ weights)
+
+
+@dataclass(frozen=True)
+class ValueModel:
+    """Fitted value function of one game, number of players and rule set.
+
+    The margin is that of the scores so far plus a weighted sum of features, which predicts the points until the scores
+    change next. The chance to win is logistic in the margins, with a slope that depends on how far the match has come.
+
+    Attributes:
+      features: features of positions.
+      weights: [F] weights of the features.
+      slopes: weights of the logistic model, see `_lead_features`.
+      scale: points of a unit of the margin.
+    """
+
+    features: Features
+    weights: Floats
+    slopes: Floats
+    scale: float
+
+    def values(self, tables: env.VecEnv, rows: Ints) -> Floats:
+        """Values [n, P, 2] of positions for every seat, see `COMPONENTS`; results where the game is over."""
+        out = np.empty((len(rows), tables.num_players, 2))
+        over = tables.done[rows]
+        ended, going = rows[over], rows[~over]
+        out[over, :, 0] = win_shares(tables.ranks[ended])
+        out[over, :, 1] = margins(tables.scores[ended]) / self.scale
+        if len(going):
+            margin = margins(tables.scores[going]) / self.scale
+            margin -= contrast(self.features.weigh(tables, going, self.weights))
+            chance = _logistic(_lead_features(margin, self._progress(tables.scores[going])) @ self.slopes)
+            out[~over, :, 0] = chance / chance.sum(1, keepdims=True)
+            out[~over, :, 1] = margin
+        return out
+
+    def _progress(self, scores: NDArray[np.int32]) -> Floats:
+        """Highest total in units of the score scale, [n]."""
+        return np.asarray(scores.max(1) / self.scale)
+
+
+def win_shares(ranks: NDArray[np.int8]) -> Floats:
+    """Share of the win of every seat, [n, P], from the ranks."""
+    best = ranks == 1
+    return np.asarray(best / np.maximum(best.sum(1, keepdims=True), 1))
+
+
+def contrast(numbers: NDArray[Any]) -> Floats:
+    """Each seat's number minus the mean of the others', [n, P, ...]."""
+    players = numbers.shape[1]
+    return np.asarray((numbers * players - numbers.sum(1, keepdims=True)) / (players - 1), np.float64)
+
+
+def margins(scores: NDArray[np.int32]) -> Floats:
+    """Mean score of the others minus the own, [n, P]: positive for a player who is ahead."""
+    return -contrast(scores.astype(np.float64))
+
+
+def _logistic(x: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-np.clip(x, -30, 30))))
+
+
+def _lead_features(margin: Floats, progress: Floats) -> Floats:
+    """Features [n, P, 8] of the logistic model: margin over the mean and over the best of the others, by progress."""
+    players = margin.shape[1]
+    others = np.where(np.eye(players, dtype=bool), -np.inf, margin[:, None, :]).max(2)
+    m = np.broadcast_to(progress[:, None], margin.shape)
+    lead = margin - others
+    columns = [np.ones_like(margin), m, margin, margin * m, margin * m**2, lead, lead * m, lead * m**2]
+    return np.stack(columns, -1)
+
+
+# ---- fitting ---------------------------------------------------------------------------------------------------------
+
+
+def fit_value_model(
+    features: Features,
+    game: str,
+    players: int,
+    rules: env.Rules,
+    *,
+    games: int = _FIT_GAMES,
+    positions: int = _FIT_POSITIONS,
+    seed: int = 2**62,
+) -> ValueModel:
+    """Fit a value function to games of the default bot.
+
+    Args:
+      features: features of positions.
+      game, players, rules: table to play at.
+      games: number of games.
+      positions: number of positions that are taken of each game, on average.
+      seed: seed of the deals; matches should not use it.
+    """
+    tables = env.make(game, games, players, rules, seed, auto_reset=False)
+    bots = [tables.bot(tables.default_bot)] * players
+    length = float(tables.play(bots, 64).stats["decisions"].mean())
+    rng = np.random.default_rng(0)
+    scale = float(tables.info.score_scale)
+    taken: list[tuple[Ints, Ints, Floats, NDArray[np.float32]]] = []  # tables, changes of scores so far, scores, read
+    changes = np.zeros(games, np.int64)
+    standings: list[NDArray[np.int32]] = []  # scores after the first, second, ... change of each table
+    while not tables.done.all():
+        chosen = np.flatnonzero(~tables.done & (rng.random(games) < positions / length))
+        if len(chosen):
+            scores = tables.scores[chosen].copy()
+            taken.append((chosen, changes[chosen], scores, features.read(tables, chosen)))
+        before = tables.scores.copy()
+        going = ~tables.done
+        tables.step(tables.bot_actions(bots))
+        changed = np.flatnonzero(going & ((tables.scores != before).any(1) | tables.done))
+        for number in np.unique(changes[changed]).tolist():
+            if number == len(standings):
+                standings.append(np.zeros_like(tables.scores))
+            these = changed[changes[changed] == number]
+            standings[number][these] = tables.scores[these]
+        changes[changed] += 1
+    at = np.concatenate([part[0] for part in taken])
+    number = np.concatenate([part[1] for part in taken])
+    scores = np.concatenate([part[2] for part in taken])
+    read = contrast(np.concatenate([part[3] for part in taken]))
+    later = np.stack(standings)[number, at]
+    to_come = contrast((later - scores).astype(np.float64)) / scale
+    weights = _ridge(read.reshape(-1, features.size), to_come.ravel())
+    margin = margins(scores) / scale - read @ weights
+    lead = _lead_features(margin, scores.max(1) / scale)
+    slopes = _fit_logistic(lead.reshape(-1, lead.shape[-1]), win_shares(tables.ranks)[at].ravel())
+    return ValueModel(features, weights, slopes, scale)
+
+
+def _ridge(x: Floats, y: Floats) -> Floats:
+    used = np.flatnonzero(x.any(0))
+    weights = np.zeros(x.shape[1])
+    inner = x[:, used].T @ x[:, used]
+    weights[used] = np.linalg.solve(inner + _RIDGE * np.eye(len(used)), x[:, used].T @ y)
+    return weights
+
+
+def _fit_logistic(x: Floats, y: Floats) -> Floats:
+    """Weights of a logistic regression to shares from 0 to 1, by Newton's method with a small penalty."""
+    weights = np.zeros(x.shape[1])
+    for _ in range(50):
+        p = _logistic(x @ weights)
+        gradient = x.T @ (y - p) - 0.1 * weights
+        information = (x * (p * (1 - p))[:, None]).T @ x + 0.1 * np.eye(x.shape[1])
+        step = np.linalg.solve(information, gradient)
+        weights += step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-8:
+            break
+    return weights
+
+
+# ---- by name ---------------------------------------------------------------------------------------------------------
+
+
+def require_value_function(text: str, game: str, players: int) -> None:
+    """Refuse a text that names no value function for this table; see `load_value_model`."""
+    if text == LINEAR:
+        return
+    kinds = ("agent", "checkpoint", "policy")
+    spec = AgentSpec.parse(text) if ":" in text else None
+    expected = f"{LINEAR}, or an agent with a network: agent:NAME, checkpoint:PATH, policy:PATH"
+    require(spec is not None and spec.kind in kinds, "luck", expected, text)
+    assert spec is not None
+    load_network(spec, game, players)
+
+
+def load_value_model(text: str, game: str, players: int, rules: Mapping[str, Any]) -> ValueModel:
+    """Make the value function that a text names: `linear`, or an agent whose network is asked; cached.
+
+    Args:
+      text: `linear`, or the name of an agent with a network (`agent:NAME`, `checkpoint:PATH`, `policy:PATH`).
+      game, players, rules: table that it is for.
+    """
+    require_value_function(text, game, players)
+    return _load(text, game, players, tuple(sorted((key, _frozen(value)) for key, value in rules.items())))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@lru_cache(4)
+def _load(text: str, game: str, players: int, rules: tuple[tuple[str, Any], ...]) -> ValueModel:
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in rules}
+    info = env.describe(game, players, options)
+    if text == LINEAR:
+        return fit_value_model(PublicFeatures(info), game, players, options)
+    network, _ = load_network(AgentSpec.parse(text), game, players)
+    features = NetworkFeatures(network, info.score_scale)
+    return fit_value_model(features, game, players, options, games=512, positions=16)
