@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 import env
-from muzero.agents.agent_spec import AgentSpec, load_network
+from muzero.agents.agent_spec import AgentSpec, fingerprint, load_network, resolve
 from muzero.config_fields import require
 from muzero.data.seats import from_seats
 from muzero.model.interface import BaseNetwork
@@ -28,12 +28,18 @@ Ints = NDArray[np.int64]
 LINEAR = "linear"
 """Name of the value function that needs no network."""
 
-COMPONENTS = ("win", "score")
-"""Numbers that a value function gives for each seat: share of the win, and margin over the others in score units."""
+COMPONENTS = ("win", "win_if_better", "win_if_worse", "score", "length")
+"""Numbers that a value function gives for each seat.
+
+Share of the win among equal players; the same for a player who gains, or loses, `_HANDICAP` on the others in the rest of
+a match; margin over the others; mean total of all players, which tells how much of a match is left. Points are in units
+of the score scale.
+"""
 
 _LARGEST = 128  # fields of observations with more values than this are left out
 _KINDS = 32  # values of a field that are told apart: 0 to 30, and more
 _FIT_GAMES, _FIT_POSITIONS = 4096, 8  # games that a model is fitted to, and positions of each
+_HANDICAP = 0.3  # margin that a better player gains in a whole match
 _RIDGE = 10.0  # strength of the penalty on weights, in positions
 
 
@@ -51,7 +57,7 @@ class Features(Protocol):
         ...
 
     def weigh(self, tables: env.VecEnv, rows: Ints, weights: Floats) -> Floats:
-        """Weighted sums [n, P] of the features of each seat."""
+        """Weighted sums [n, P, K] of the features of each seat, for weights [F, K]."""
         ...
 
 
@@ -117,7 +123,7 @@ class NetworkFeatures:
 
     def __init__(self, network: BaseNetwork, score_scale: float) -> None:
         self.network, self.scale = network, score_scale
-        self.size = 4
+        self.size = 5
         self._device = next(network.parameters()).device
 
     def read(self, tables: env.VecEnv, rows: Ints) -> NDArray[np.float32]:
@@ -137,7 +143,7 @@ class NetworkFeatures:
         found = self.network.predict(latent, torch.zeros(len(obs), dtype=torch.int64, device=self._device))
         out = torch.zeros(len(obs), self.network.num_players, self.size)
         out[:, :, 0] = self.network.support.expectation(found.value)
-        out[:, 0, 1] = 1.0
+        out[:, 0, 1] = out[:, :, 4] = 1.0
         if found.winner is not None:
             chance = found.winner.float().softmax(-1)
             egos = chance.shape[1] > 1
@@ -160,7 +166,8 @@ class ValueModel:
 
     Attributes:
       features: features of positions.
-      weights: [F] weights of the features.
+      weights: [F, 2] weights of the features for a seat's points to come, less those of the others, and for the mean of
+        all seats' points to come.
       slopes: weights of the logistic model, see `_lead_features`.
       scale: points of a unit of the margin.
     """
@@ -171,23 +178,34 @@ class ValueModel:
     scale: float
 
     def values(self, tables: env.VecEnv, rows: Ints) -> Floats:
-        """Values [n, P, 2] of positions for every seat, see `COMPONENTS`; results where the game is over."""
-        out = np.empty((len(rows), tables.num_players, 2))
+        """Values [n, P, C] of positions for every seat, see `COMPONENTS`; results where the game is over."""
+        out = np.empty((len(rows), tables.num_players, len(COMPONENTS)))
         over = tables.done[rows]
         ended, going = rows[over], rows[~over]
-        out[over, :, 0] = win_shares(tables.ranks[ended])
-        out[over, :, 1] = margins(tables.scores[ended]) / self.scale
+        out[over, :, :3] = win_shares(tables.ranks[ended])[:, :, None]
+        scores = tables.scores[rows] / self.scale
+        out[:, :, 3] = -contrast(scores)
+        out[:, :, 4] = scores.mean(1, keepdims=True)
         if len(going):
-            margin = margins(tables.scores[going]) / self.scale
-            margin -= contrast(self.features.weigh(tables, going, self.weights))
-            chance = _logistic(_lead_features(margin, self._progress(tables.scores[going])) @ self.slopes)
-            out[~over, :, 0] = chance / chance.sum(1, keepdims=True)
-            out[~over, :, 1] = margin
+            to_come = self.features.weigh(tables, going, self.weights)
+            margin = -contrast(scores[~over] + to_come[:, :, 0])
+            out[~over, :, :3] = self._chances(margin, scores[~over].max(1))
+            out[~over, :, 3] = margin
+            out[~over, :, 4] += to_come[:, :, 1].mean(1, keepdims=True)
         return out
 
-    def _progress(self, scores: NDArray[np.int32]) -> Floats:
-        """Highest total in units of the score scale, [n]."""
-        return np.asarray(scores.max(1) / self.scale)
+    def _chances(self, margin: Floats, progress: Floats) -> Floats:
+        """Chances to win [n, P, 3] of every seat: among equals, if it is better, if it is worse."""
+        found = []
+        rest = _HANDICAP * np.clip(1 - progress, 0, 1)[:, None, None]
+        for better in (0, 1, -1):
+            shifted = margin[:, None, :] + better * rest * np.eye(margin.shape[1])  # [n, seat that differs, P]
+            n, players = margin.shape
+            lead = _lead_features(shifted.reshape(-1, players), np.repeat(progress, players))
+            chance = _logistic(lead @ self.slopes).reshape(n, players, players)
+            chance /= chance.sum(2, keepdims=True)
+            found.append(np.diagonal(chance, axis1=1, axis2=2))
+        return np.stack(found, 2)
 
 
 def win_shares(ranks: NDArray[np.int8]) -> Floats:
@@ -269,11 +287,12 @@ def fit_value_model(
     at = np.concatenate([part[0] for part in taken])
     number = np.concatenate([part[1] for part in taken])
     scores = np.concatenate([part[2] for part in taken])
-    read = contrast(np.concatenate([part[3] for part in taken]))
-    later = np.stack(standings)[number, at]
-    to_come = contrast((later - scores).astype(np.float64)) / scale
-    weights = _ridge(read.reshape(-1, features.size), to_come.ravel())
-    margin = margins(scores) / scale - read @ weights
+    read = np.concatenate([part[3] for part in taken])
+    to_come = (np.stack(standings)[number, at] - scores) / scale
+    apart = _ridge(contrast(read).reshape(-1, features.size), contrast(to_come).ravel())
+    together = _ridge(read.mean(1, dtype=np.float64), to_come.mean(1))
+    weights = np.stack([apart, together], 1)
+    margin = -contrast(scores / scale + read @ apart)
     lead = _lead_features(margin, scores.max(1) / scale)
     slopes = _fit_logistic(lead.reshape(-1, lead.shape[-1]), win_shares(tables.ranks)[at].ravel())
     return ValueModel(features, weights, slopes, scale)
@@ -304,16 +323,25 @@ def _fit_logistic(x: Floats, y: Floats) -> Floats:
 # ---- by name ---------------------------------------------------------------------------------------------------------
 
 
-def require_value_function(text: str, game: str, players: int) -> None:
-    """Refuse a text that names no value function for this table; see `load_value_model`."""
+def resolve_value_function(text: str, game: str, players: int) -> str:
+    """Make the name of a value function complete, as for agents; refuse one that does not fit the table.
+
+    Args:
+      text: name, see `load_value_model`.
+      game, players: table that it is for.
+    """
     if text == LINEAR:
-        return
-    kinds = ("agent", "checkpoint", "policy")
-    spec = AgentSpec.parse(text) if ":" in text else None
+        return text
     expected = f"{LINEAR}, or an agent with a network: agent:NAME, checkpoint:PATH, policy:PATH"
-    require(spec is not None and spec.kind in kinds, "luck", expected, text)
-    assert spec is not None
+    require(text.partition(":")[0] in ("agent", "checkpoint", "policy"), "luck", expected, text)
+    spec = resolve(AgentSpec.parse(text))
     load_network(spec, game, players)
+    return str(spec)
+
+
+def value_fingerprint(text: str) -> str | None:
+    """Hash of the weights behind a value function; None if it has no network."""
+    return None if text == LINEAR else fingerprint(AgentSpec.parse(text))
 
 
 def load_value_model(text: str, game: str, players: int, rules: Mapping[str, Any]) -> ValueModel:
@@ -323,7 +351,7 @@ def load_value_model(text: str, game: str, players: int, rules: Mapping[str, Any
       text: `linear`, or the name of an agent with a network (`agent:NAME`, `checkpoint:PATH`, `policy:PATH`).
       game, players, rules: table that it is for.
     """
-    require_value_function(text, game, players)
+    text = resolve_value_function(text, game, players)
     return _load(text, game, players, tuple(sorted((key, _frozen(value)) for key, value in rules.items())))
 
 

@@ -33,9 +33,14 @@ KINDS = ("card", "deal")
 """Kinds of chance events: a card that an action shows, and several cards at once."""
 
 COLUMNS = tuple(f"{component}_{kind}" for component in COMPONENTS for kind in KINDS)
-"""Kinds of luck of a game: of the win and of the score, from single cards and from deals."""
+"""Kinds of luck of a game: of each component of the value function, from single cards and from deals."""
+
+WIN_COLUMNS = [number for number, name in enumerate(COLUMNS) if name.startswith("win")]
+SCORE_COLUMNS = [number for number, name in enumerate(COLUMNS) if not name.startswith("win_if")]
+"""Columns of the luck that the win rate and the score difference are adjusted by."""
 
 MOST_LUCK = 1.0  # bound on the luck of a game in shares of the win; sequential tests need one
+_SCORE = COMPONENTS.index("score")
 _SAMPLES = 16  # copies of an event that is not enumerated
 _AT_ONCE = 2048  # copies that are judged at a time
 _SCREEN = 1 << 32  # seeds of the copies that only tell whether a step is random
@@ -71,22 +76,34 @@ class LuckTracker:
       tables: tables to step; only this environment is ever passed to `step`.
       spread: copies per event with enumerable outcomes; 0 takes every outcome once.
       samples: copies per event that is not enumerated.
+      ledger: whether to list every event in `events`.
 
     Attributes:
       luck: [B, P, len(COLUMNS)] luck of every seat so far.
+      events: events of all tables so far, if they are to be listed.
     """
 
-    def __init__(self, model: ValueModel, tables: env.VecEnv, *, spread: int = 0, samples: int = _SAMPLES) -> None:
+    def __init__(
+        self,
+        model: ValueModel,
+        tables: env.VecEnv,
+        *,
+        spread: int = 0,
+        samples: int = _SAMPLES,
+        ledger: bool = False,
+    ) -> None:
         require(spread >= 0, "spread", "0 or more", spread)
         require(samples >= 1, "samples", "1 or more", samples)
         self.model, self.spread, self.samples = model, spread, samples
         self.luck = np.zeros((tables.num_envs, tables.num_players, len(COLUMNS)))
+        self.events: list[LuckEvent] = []
+        self._ledger = ledger
         self._decisions = np.zeros(tables.num_envs, np.int64)
         self._private = any(group.owner_only for group in tables.groups)
         self._copies: dict[int, env.VecEnv] = {}
 
-    def step(self, tables: env.VecEnv, actions: Ints) -> list[LuckEvent]:
-        """Step the tables; add the luck of the step, and list its events, table by table."""
+    def step(self, tables: env.VecEnv, actions: Ints) -> None:
+        """Step the tables by actions [B] and add the luck of the step."""
         acting = np.flatnonzero(actions != env.SKIP)
         odds = tables.odds(actions)[acting].astype(np.float64)
         shows = odds[:, 0] < 1
@@ -98,11 +115,12 @@ class LuckTracker:
         tables.step(actions)
         self._decisions[acting] += 1
         if not len(rows):
-            return []
+            return
         luck = self.model.values(tables, rows) - expected
         kind = np.repeat([0, 1], [len(cards), len(deals)])
         self._add(rows, kind, luck, expected)
-        return self._events(tables, rows, kind, seats, luck)
+        if self._ledger:
+            self.events += self._listed(tables, rows, kind, seats, luck)
 
     def _add(self, rows: Ints, kind: Ints, luck: Floats, expected: Floats) -> None:
         """Add the luck of events to their games, except win luck that might exceed the bound.
@@ -113,10 +131,14 @@ class LuckTracker:
         so_far = self.luck[rows][:, :, : len(KINDS)].sum(2)
         chance = expected[:, :, 0]
         fits = (so_far + 1 - chance <= MOST_LUCK) & (so_far - chance >= -MOST_LUCK)
-        self.luck[rows, :, kind] += np.where(fits, luck[:, :, 0], 0.0)
-        self.luck[rows, :, len(KINDS) + kind] += luck[:, :, 1] * self.model.scale
+        counted = luck.copy()
+        counted[:, :, 0] = np.where(fits, luck[:, :, 0], 0.0)
+        for number in range(len(COMPONENTS)):
+            self.luck[rows, :, len(KINDS) * number + kind] += counted[:, :, number]
 
-    def _events(self, tables: env.VecEnv, rows: Ints, kind: Ints, seats: NDArray[np.int8], luck: Floats) -> list[LuckEvent]:
+    def _listed(
+        self, tables: env.VecEnv, rows: Ints, kind: Ints, seats: NDArray[np.int8], luck: Floats
+    ) -> list[LuckEvent]:
         return [
             LuckEvent(
                 int(self._decisions[row]) - 1,
@@ -124,7 +146,7 @@ class LuckTracker:
                 int(seats[i]),
                 int(tables.outcome[row]),
                 tuple(luck[i, :, 0].tolist()),
-                tuple((luck[i, :, 1] * self.model.scale).tolist()),
+                tuple((luck[i, :, _SCORE] * self.model.scale).tolist()),
             )
             for i, row in enumerate(rows.tolist())
         ]
@@ -142,7 +164,7 @@ class LuckTracker:
         return different
 
     def _expected(self, tables: env.VecEnv, cards: Ints, odds: Floats, deals: Ints, actions: Ints) -> Floats:
-        """Mean values [n, P, 2] of what might come at the tables `cards`, then `deals`."""
+        """Mean values [n, P, C] of what might come at the tables `cards`, then `deals`."""
         if self._private:  # the odds are those of one player, and told cards may come from other hands
             cards, deals = cards[:0], np.concatenate([cards, deals])
             odds = odds[:0]
@@ -154,7 +176,7 @@ class LuckTracker:
         rows = np.concatenate([cards, deals])
         first = np.searchsorted(event, np.arange(len(rows)))
         number = (np.arange(len(event)) - first[event]).astype(np.uint64) if len(event) else np.zeros(0, np.uint64)
-        total = np.zeros((len(rows), tables.num_players, 2))
+        total = np.zeros((len(rows), tables.num_players, len(COMPONENTS)))
         for start in range(0, len(event), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             at = rows[event[part]]
@@ -201,11 +223,10 @@ def luck_ledger(record: GameRecord, model: ValueModel) -> list[LuckEvent]:
       model: value function of its game, number of players and rules.
     """
     tables = game_record.deal(record)
-    tracker = LuckTracker(model, tables)
-    events: list[LuckEvent] = []
+    tracker = LuckTracker(model, tables, ledger=True)
     for action in record.actions:
-        events += tracker.step(tables, np.array([action]))
-    return events
+        tracker.step(tables, np.array([action]))
+    return tracker.events
 
 
 def luckiest(events: Sequence[LuckEvent], seat: int, count: int = 5) -> list[LuckEvent]:

@@ -15,6 +15,7 @@ other, agent a in the first seat and then in the second.
 Tests are two-sided. Bad input is never clipped, guessed or dropped: it is a ValueError that names the argument.
 """
 
+from muzero.stats.better_by import BetterByTest, better_by_test
 from muzero.stats.calibration import Brier, Reliability, ReliabilityBin, brier, reliability_curve
 from muzero.stats.comparisons import (
     Holm,
@@ -35,6 +36,7 @@ from muzero.stats.intervals import (
     wilson,
     z_test,
 )
+from muzero.stats.luck import LuckAdjusted, adjust_for_luck, luck_of_event, luck_weights, sequential_adjustment
 from muzero.stats.paired_deals import (
     McNemar,
     VarianceReduction,
@@ -51,10 +53,12 @@ from muzero.stats.sequential import BETS, SequentialTest, sequential_p_values, s
 __all__ = [
     "BETS",
     "ELO_PER_LOGIT",
+    "BetterByTest",
     "Brier",
     "Holm",
     "Interval",
     "Ladder",
+    "LuckAdjusted",
     "MannWhitney",
     "McNemar",
     "Rating",
@@ -64,6 +68,8 @@ __all__ = [
     "SequentialTest",
     "Test",
     "VarianceReduction",
+    "adjust_for_luck",
+    "better_by_test",
     "binomial_test",
     "brier",
     "clopper_pearson",
@@ -72,6 +78,8 @@ __all__ = [
     "elo_of_rate",
     "holm",
     "ladder",
+    "luck_of_event",
+    "luck_weights",
     "mann_whitney",
     "mcnemar",
     "mcnemar_deals",
@@ -81,6 +89,7 @@ __all__ = [
     "rolling_mean",
     "sample_size",
     "sample_size_of_match",
+    "sequential_adjustment",
     "sequential_p_values",
     "sequential_test",
     "two_proportion_test",
