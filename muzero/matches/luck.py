@@ -99,6 +99,7 @@ class LuckTracker:
         self.events: list[LuckEvent] = []
         self._ledger = ledger
         self._decisions = np.zeros(tables.num_envs, np.int64)
+        self._chances = np.full((tables.num_envs, tables.num_players), 1 / tables.num_players)  # at the last event
         self._private = any(group.owner_only for group in tables.groups)
         self._copies: dict[int, env.VecEnv] = {}
 
@@ -111,30 +112,35 @@ class LuckTracker:
         deals = others[self._random(tables, others, actions)]
         rows = np.concatenate([cards, deals])
         seats = tables.to_play[rows].copy()
-        expected = self._expected(tables, cards, odds[shows], deals, actions)
+        windows = self._windows(rows)
+        expected = self._expected(tables, cards, odds[shows], deals, actions, windows)
         tables.step(actions)
         self._decisions[acting] += 1
         if not len(rows):
             return
-        luck = self.model.values(tables, rows) - expected
+        values = self.model.values(tables, rows)
+        self._chances[rows] = values[:, :, 0]
+        luck = self._limited(values, windows) - expected
         kind = np.repeat([0, 1], [len(cards), len(deals)])
-        self._add(rows, kind, luck, expected)
+        for number in range(len(COMPONENTS)):
+            self.luck[rows, :, len(KINDS) * number + kind] += luck[:, :, number]
         if self._ledger:
             self.events += self._listed(tables, rows, kind, seats, luck)
 
-    def _add(self, rows: Ints, kind: Ints, luck: Floats, expected: Floats) -> None:
-        """Add the luck of events to their games, except win luck that might exceed the bound.
+    def _windows(self, rows: Ints) -> Floats:
+        """Limits [2, n, P] to which chances to win are cut, so that the win luck of a game cannot exceed its bound.
 
-        An event is left out if the largest or smallest possible value of what comes would take the sum over the bound:
-        that is known before the event, so the mean stays 0.
+        They depend only on what happened before the event. Values that are cut are those of another value function, so
+        the luck still has mean 0; the bound must not be kept by leaving events out because of their luck.
         """
-        so_far = self.luck[rows][:, :, : len(KINDS)].sum(2)
-        chance = expected[:, :, 0]
-        fits = (so_far + 1 - chance <= MOST_LUCK) & (so_far - chance >= -MOST_LUCK)
-        counted = luck.copy()
-        counted[:, :, 0] = np.where(fits, luck[:, :, 0], 0.0)
-        for number in range(len(COMPONENTS)):
-            self.luck[rows, :, len(KINDS) * number + kind] += counted[:, :, number]
+        width = MOST_LUCK - np.abs(self.luck[rows][:, :, : len(KINDS)].sum(2))
+        low = np.clip(self._chances[rows] - width / 2, 0, np.maximum(1 - width, 0))
+        return np.stack([low, low + width])
+
+    def _limited(self, values: Floats, windows: Floats) -> Floats:
+        """Values [n, P, C] with the chances to win cut to the windows."""
+        values[:, :, 0] = np.clip(values[:, :, 0], *windows)
+        return values
 
     def _listed(
         self, tables: env.VecEnv, rows: Ints, kind: Ints, seats: NDArray[np.int8], luck: Floats
@@ -163,7 +169,9 @@ class LuckTracker:
             different[start : start + len(part)] = (seen[::2] != seen[1::2]).any(1)
         return different
 
-    def _expected(self, tables: env.VecEnv, cards: Ints, odds: Floats, deals: Ints, actions: Ints) -> Floats:
+    def _expected(
+        self, tables: env.VecEnv, cards: Ints, odds: Floats, deals: Ints, actions: Ints, windows: Floats
+    ) -> Floats:
         """Mean values [n, P, C] of what might come at the tables `cards`, then `deals`."""
         if self._private:  # the odds are those of one player, and told cards may come from other hands
             cards, deals = cards[:0], np.concatenate([cards, deals])
@@ -181,7 +189,7 @@ class LuckTracker:
             part = slice(start, start + _AT_ONCE)
             at = rows[event[part]]
             copies = self._play(tables, at, actions[at], number[part], outcome[part])
-            values = self.model.values(copies, np.arange(len(at)))
+            values = self._limited(self.model.values(copies, np.arange(len(at))), windows[:, event[part]])
             np.add.at(total, event[part], values * weight[part, None, None])
         return total
 
