@@ -12,7 +12,7 @@ from muzero.stats.checks import Floats, require_inside_unit, to_vector
 
 _TARGETED = 0.8  # share of the wealth that is bet as suits an advantage of exactly d; the rest follows the results
 _PRIOR_VARIANCE, _PRIOR_DEALS = 0.1, 16.0  # variance of a deal that is assumed at first, and how many deals it counts
-_MOST_LOST = 0.5  # largest share of the wealth that one deal may cost
+_MOST_LOST = 0.9  # largest share of the wealth that one deal may cost
 
 
 @dataclass(frozen=True)
