@@ -107,6 +107,7 @@ class LuckTracker:
         """Step the tables by actions [B] and add the luck of the step."""
         acting = np.flatnonzero(actions != env.SKIP)
         odds = tables.odds(actions)[acting].astype(np.float64)
+        odds /= odds.sum(1, keepdims=True)
         shows = odds[:, 0] < 1
         cards, others = acting[shows], acting[~shows]
         deals = others[self._random(tables, others, actions)]
@@ -133,7 +134,7 @@ class LuckTracker:
         They depend only on what happened before the event. Values that are cut are those of another value function, so
         the luck still has mean 0; the bound must not be kept by leaving events out because of their luck.
         """
-        width = MOST_LUCK - np.abs(self.luck[rows][:, :, : len(KINDS)].sum(2))
+        width = np.maximum(MOST_LUCK - np.abs(self.luck[rows][:, :, : len(KINDS)].sum(2)), 0.0)
         low = np.clip(self._chances[rows] - width / 2, 0, np.maximum(1 - width, 0))
         return np.stack([low, low + width])
 
