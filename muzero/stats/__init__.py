@@ -47,6 +47,7 @@ from muzero.stats.paired_deals import (
     variance_reduction,
     win_rate_of_deals,
 )
+from muzero.stats.rankings import NashAverage, TableRatings, equilibrium, nash_average, plackett_luce
 from muzero.stats.ratings import ELO_PER_LOGIT, Ladder, Rating, elo, elo_of_rate, ladder, rate_of_elo
 from muzero.stats.sequential import BETS, SequentialTest, sequential_p_values, sequential_test
 
@@ -61,11 +62,13 @@ __all__ = [
     "LuckAdjusted",
     "MannWhitney",
     "McNemar",
+    "NashAverage",
     "Rating",
     "Reliability",
     "ReliabilityBin",
     "SampleSize",
     "SequentialTest",
+    "TableRatings",
     "Test",
     "VarianceReduction",
     "adjust_for_luck",
@@ -76,6 +79,7 @@ __all__ = [
     "deals_of",
     "elo",
     "elo_of_rate",
+    "equilibrium",
     "holm",
     "ladder",
     "luck_of_event",
@@ -83,7 +87,9 @@ __all__ = [
     "mann_whitney",
     "mcnemar",
     "mcnemar_deals",
+    "nash_average",
     "paired_bootstrap",
+    "plackett_luce",
     "rate_of_elo",
     "reliability_curve",
     "rolling_mean",
