@@ -84,7 +84,7 @@ def against_each(
     while not tables.done.all():
         whose = np.where(tables.done, -1, np.where(tables.to_play == seat, 0, 1 + opponent))
         actions = np.full(len(rows), env.SKIP, np.int64)
-        for number in _next_to_act(agents, whose):
+        for number in next_to_act(agents, whose):
             theirs = np.flatnonzero(whose == number)
             situation = Situation.at(tables, theirs, seed)
             actions[theirs] = agents[number].act(situation)
@@ -143,7 +143,7 @@ def _resume(step: Stepper, deals: Ints, actions: list[Ints]) -> list[Ints]:
     return actions
 
 
-def _next_to_act(agents: Sequence[Agent], whose: Ints) -> list[int]:
+def next_to_act(agents: Sequence[Agent], whose: Ints) -> list[int]:
     """Indices of the agents that act next; `whose` [B] is the agent that each table waits for (-1: none).
 
     Fast agents act at once. When none of them is waited for, the agent that most tables wait for acts alone: tables
