@@ -13,8 +13,8 @@ from env.description import DEFAULT_BOT, GameDescription, Rules, SlotClasses, de
 from env.vector import DEALER, SKIP, Bot, Records, VecEnv, make, parse_bot
 
 __all__ = [
-    "DEFAULT_BOT",
     "DEALER",
+    "DEFAULT_BOT",
     "SKIP",
     "Bot",
     "GameDescription",

@@ -31,8 +31,8 @@ LINEAR = "linear"
 COMPONENTS = ("win", "win_if_better", "win_if_worse", "score", "length")
 """Numbers that a value function gives for each seat.
 
-Share of the win among equal players; the same for a player who gains, or loses, `_HANDICAP` on the others in the rest of
-a match; margin over the others; mean total of all players, which tells how much of a match is left. Points are in units
+Share of the win among equal players; the same for a player who gains, or loses, `_HANDICAP` on the others in a whole
+match; margin over the others; mean total of all players, which tells how much of a match is left. Points are in units
 of the score scale.
 """
 
@@ -266,11 +266,11 @@ def fit_value_model(
     length = float(tables.play(bots, 64).stats["decisions"].mean())
     rng = np.random.default_rng(0)
     scale = float(tables.info.score_scale)
-    taken: list[tuple[Ints, Ints, Floats, NDArray[np.float32]]] = []  # tables, changes of scores so far, scores, read
+    taken: list[tuple[Ints, Ints, NDArray[np.int32], NDArray[np.float32]]] = []  # tables, changes of scores so far, scores, read
     changes = np.zeros(games, np.int64)
     standings: list[NDArray[np.int32]] = []  # scores after the first, second, ... change of each table
     while not tables.done.all():
-        chosen = np.flatnonzero(~tables.done & (rng.random(games) < positions / length))
+        chosen = np.flatnonzero(~tables.done & (rng.random(games) < positions / length)).astype(np.int64)
         if len(chosen):
             scores = tables.scores[chosen].copy()
             taken.append((chosen, changes[chosen], scores, features.read(tables, chosen)))

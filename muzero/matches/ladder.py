@@ -158,7 +158,7 @@ def average(rows: Sequence[Row], order: Sequence[str]) -> stats.NashAverage | No
     errors = np.zeros((len(order), len(order)))
     for row in rows:
         i, j = order.index(row["a"]), order.index(row["b"])
-        low, high = (row.get(f"paired_{end}", row[f"wilson_{end}"]) for end in ("low", "high"))
+        low, high = (float(row.get(f"paired_{end}", row[f"wilson_{end}"])) for end in ("low", "high"))
         errors[i, j] = errors[j, i] = (high - low) / _INTERVAL
     rates = win_rates(rows, order)
     known = np.isfinite(rates[np.triu_indices(len(order), 1)]).all()
@@ -211,8 +211,8 @@ def markdown(found: stats.Ladder, rows: Sequence[Row], command_line: str) -> str
     if mix is not None and len(order) > 2:
         lines += [
             "",
-            "Nash averaging: share of each agent in the equilibrium of the field, a mix that no agent beats, and win rate",
-            "against that mix; 95 % by a parametric bootstrap of the win rates.",
+            "Nash averaging: share of each agent in the equilibrium of the field, a mix that no agent beats, and win",
+            "rate against that mix; 95 % by a parametric bootstrap of the win rates.",
             "",
         ]
         cells = [

@@ -1,6 +1,6 @@
 """Ladder of agents at tables of three players or more: mixed tables, rated by the ranks of all seats.
 
-Every line-up of agents plays every deal once in each rotation of its seats. A field that is larger than a table plays all
+A line-up of agents plays its deals once in each rotation of the seats. A field that is larger than a table plays all
 line-ups of different agents (or as many as there are deals for); a smaller one fills the seats round about.
 """
 
@@ -147,8 +147,8 @@ def write_tables(out: Path, found: stats.TableRatings, tables: int, players: int
         "",
         f"    {command}",
         "",
-        f"{game}, {tables:,} tables of {players}, every deal in every rotation of its seats. Elo by Plackett-Luce from the",
-        f"ranks of all seats; 95 % intervals of the difference to `{found.anchor}`, by deals.",
+        f"{game}, {tables:,} tables of {players}, every deal in every rotation of its seats. Elo by Plackett-Luce",
+        f"from the ranks of all seats; 95 % intervals of the difference to `{found.anchor}`, by deals.",
         "",
         *markdown_table(["", "agent", "Elo", "95 %", "share of wins", "seats"], cells, "rlrcrr"),
     ]

@@ -50,8 +50,8 @@ def better_by_test(
     gambler may use all of alpha. A two-sided test with a margin must exclude both sides of the null to end a match
     between equals; this one excludes one value only, with bets made for it.
 
-    Bets depend on earlier deals only: they are the best ones for an advantage of d at the variance seen so far, and with
-    a fifth of the wealth those for the mean seen so far, which end a match sooner whose difference is large.
+    Bets depend on earlier deals only: they are the best ones for an advantage of d at the variance seen so far, and
+    with a fifth of the wealth those for the mean seen so far, which end a match sooner whose difference is large.
 
     Args:
       deals: [D] result of each deal in order, within the bounds: mean share of the win, plain or adjusted for luck
@@ -74,7 +74,7 @@ def better_by_test(
 
 
 def _best_wealth(x: Floats, mean: float, advantage: float, most_below: float) -> float:
-    """Highest log wealth so far from bets that results are above `mean`, which they undercut by `most_below` at most."""
+    """Highest log wealth so far from bets on results above `mean`, which they undercut by `most_below` at most."""
     count = np.arange(len(x)) + _PRIOR_DEALS
     before = np.concatenate([[0.0], np.cumsum(x - mean)[:-1]]) / count  # mean advantage of the earlier deals, shrunk
     squares = np.concatenate([[0.0], np.cumsum((x - mean) ** 2)[:-1]])

@@ -53,7 +53,8 @@ def luck_of_event(value: ArrayLike, possible: ArrayLike, probabilities: ArrayLik
     chances = np.asarray(probabilities, np.float64)
     good = bool((chances >= 0).all()) and np.allclose(chances.sum(-1), 1, atol=1e-5)
     require(good, "probabilities", "numbers of 0 or more that add up to 1", probabilities)
-    return np.asarray(value, np.float64) - (np.asarray(possible, np.float64) * chances).sum(-1)
+    mean = (np.asarray(possible, np.float64) * chances).sum(-1)
+    return np.asarray(np.asarray(value, np.float64) - mean)
 
 
 def adjust_for_luck(games: ArrayLike, luck: ArrayLike, per_deal: int = 2, confidence: float = 0.95) -> LuckAdjusted:

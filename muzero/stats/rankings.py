@@ -83,7 +83,9 @@ def plackett_luce(
     points = np.bincount(who.ravel(), (best / best.sum(1, keepdims=True)).ravel(), len(names))
     seats = np.bincount(who.ravel(), minlength=len(names))
     rows = [
-        Rating(name, float(elos[i]), float(elos[i] - reach[i]), float(elos[i] + reach[i]), float(points[i]), int(seats[i]))
+        Rating(
+            name, float(elos[i]), float(elos[i] - reach[i]), float(elos[i] + reach[i]), float(points[i]), int(seats[i])
+        )
         for i, name in enumerate(names)
     ]
     return TableRatings(tuple(sorted(rows, key=lambda r: -r.elo)), anchor, tuple(names), full)

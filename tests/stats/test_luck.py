@@ -54,7 +54,7 @@ def test_useless_luck_changes_nothing_much() -> None:
 
 
 def test_weights_fitted_to_the_same_deals_would_be_biased() -> None:
-    """Skewed luck that is larger where results vary: weights of the deals' own luck move the mean, those of others do not."""
+    """Skewed luck that results depend on in a curve: only weights of other deals leave the mean where it is."""
     rng = np.random.default_rng(2)
     own, others = [], []
     for _ in range(2000):

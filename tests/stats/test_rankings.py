@@ -61,7 +61,9 @@ def test_maximum_of_the_likelihood_by_another_method() -> None:
         for who, rank in zip(seated, ranks, strict=True):
             order = who[rank.argsort()]
             total -= sum(strength[order[k]] - np.log(np.exp(strength[order[k:]]).sum()) for k in range(4))
-        return float(total + (np.log(2 + 2 * np.cosh(strength)) / 2).sum())  # the prior: a drawn game against strength 0
+        return float(
+            total + (np.log(2 + 2 * np.cosh(strength)) / 2).sum()
+        )  # the prior: a drawn game against strength 0
 
     best = minimize(loss, np.zeros(4)).x
     found = {r.name: r.elo for r in stats.plackett_luce(NAMES, seated, ranks, "a").ratings}
