@@ -111,7 +111,8 @@ class PublicFeatures:
 
     def weigh(self, tables: env.VecEnv, rows: Ints, weights: Floats) -> Floats:
         """See `Features`."""
-        return np.asarray(weights[self._codes(tables, rows)].sum(2))
+        codes = self._codes(tables, rows)
+        return np.stack([column.take(codes).sum(2) for column in np.ascontiguousarray(weights.T)], 2)
 
 
 class NetworkFeatures:
@@ -201,8 +202,8 @@ class ValueModel:
         for better in (0, 1, -1):
             shifted = margin[:, None, :] + better * rest * np.eye(margin.shape[1])  # [n, seat that differs, P]
             n, players = margin.shape
-            lead = _lead_features(shifted.reshape(-1, players), np.repeat(progress, players))
-            chance = _logistic(lead @ self.slopes).reshape(n, players, players)
+            logits = _logits(shifted.reshape(-1, players), np.repeat(progress, players), self.slopes)
+            chance = _logistic(logits).reshape(n, players, players)
             chance /= chance.sum(2, keepdims=True)
             found.append(np.diagonal(chance, axis1=1, axis2=2))
         return np.stack(found, 2)
@@ -229,12 +230,25 @@ def _logistic(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -30, 30))))
 
 
+def _lead(margin: Floats) -> Floats:
+    """Margin of each seat minus the best one of the others, [n, P]."""
+    players = margin.shape[1]
+    if players == 2:
+        return margin - margin[:, ::-1]
+    return np.asarray(margin - np.where(np.eye(players, dtype=bool), -np.inf, margin[:, None, :]).max(2))
+
+
+def _logits(margin: Floats, progress: Floats, slopes: Floats) -> Floats:
+    """Product [n, P] of `_lead_features` and slopes, without the features."""
+    m = progress[:, None]
+    by_margin, by_lead = (first + second * m + third * m**2 for first, second, third in (slopes[2:5], slopes[5:8]))
+    return np.asarray(slopes[0] + slopes[1] * m + margin * by_margin + _lead(margin) * by_lead)
+
+
 def _lead_features(margin: Floats, progress: Floats) -> Floats:
     """Features [n, P, 8] of the logistic model: margin over the mean and over the best of the others, by progress."""
-    players = margin.shape[1]
-    others = np.where(np.eye(players, dtype=bool), -np.inf, margin[:, None, :]).max(2)
     m = np.broadcast_to(progress[:, None], margin.shape)
-    lead = margin - others
+    lead = _lead(margin)
     columns = [np.ones_like(margin), m, margin, margin * m, margin * m**2, lead, lead * m, lead * m**2]
     return np.stack(columns, -1)
 
@@ -266,7 +280,8 @@ def fit_value_model(
     length = float(tables.play(bots, 64).stats["decisions"].mean())
     rng = np.random.default_rng(0)
     scale = float(tables.info.score_scale)
-    taken: list[tuple[Ints, Ints, NDArray[np.int32], NDArray[np.float32]]] = []  # tables, changes of scores so far, scores, read
+    # Positions: their tables, changes of the scores so far, scores and features.
+    taken: list[tuple[Ints, Ints, NDArray[np.int32], NDArray[np.float32]]] = []
     changes = np.zeros(games, np.int64)
     standings: list[NDArray[np.int32]] = []  # scores after the first, second, ... change of each table
     while not tables.done.all():

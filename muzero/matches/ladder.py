@@ -158,8 +158,8 @@ def average(rows: Sequence[Row], order: Sequence[str]) -> stats.NashAverage | No
     errors = np.zeros((len(order), len(order)))
     for row in rows:
         i, j = order.index(row["a"]), order.index(row["b"])
-        low, high = (float(row.get(f"paired_{end}", row[f"wilson_{end}"])) for end in ("low", "high"))
-        errors[i, j] = errors[j, i] = (high - low) / _INTERVAL
+        kind = "paired" if "paired_low" in row else "wilson"
+        errors[i, j] = errors[j, i] = (row[f"{kind}_high"] - row[f"{kind}_low"]) / _INTERVAL
     rates = win_rates(rows, order)
     known = np.isfinite(rates[np.triu_indices(len(order), 1)]).all()
     return stats.nash_average(order, rates, errors) if known else None

@@ -36,7 +36,7 @@ from muzero.stats.intervals import (
     wilson,
     z_test,
 )
-from muzero.stats.luck import LuckAdjusted, adjust_for_luck, luck_of_event, luck_weights, sequential_adjustment
+from muzero.stats.luck import LuckAdjusted, adjust_for_luck, luck_weights, sequential_adjustment
 from muzero.stats.paired_deals import (
     McNemar,
     VarianceReduction,
@@ -82,7 +82,6 @@ __all__ = [
     "equilibrium",
     "holm",
     "ladder",
-    "luck_of_event",
     "luck_weights",
     "mann_whitney",
     "mcnemar",

@@ -42,21 +42,6 @@ class LuckAdjusted:
     deals: Floats
 
 
-def luck_of_event(value: ArrayLike, possible: ArrayLike, probabilities: ArrayLike) -> Floats:
-    """Luck of a chance event: value of what came minus the mean of the values of what might have come.
-
-    Args:
-      value: [...] value of what came.
-      possible: [..., O] values of what might have come.
-      probabilities: [..., O] their probabilities.
-    """
-    chances = np.asarray(probabilities, np.float64)
-    good = bool((chances >= 0).all()) and np.allclose(chances.sum(-1), 1, atol=1e-5)
-    require(good, "probabilities", "numbers of 0 or more that add up to 1", probabilities)
-    mean = (np.asarray(possible, np.float64) * chances).sum(-1)
-    return np.asarray(np.asarray(value, np.float64) - mean)
-
-
 def adjust_for_luck(games: ArrayLike, luck: ArrayLike, per_deal: int = 2, confidence: float = 0.95) -> LuckAdjusted:
     """Take the luck out of the results of a match.
 

@@ -28,13 +28,6 @@ def match(rng: np.random.Generator, deals: int, rate: float, useful: float) -> t
     return won, np.stack([noise, useful * (won - rate) + 0.2 * rng.normal(size=2 * deals)], 1)
 
 
-def test_luck_of_an_event_is_the_value_minus_the_mean_of_what_might_have_come() -> None:
-    found = stats.luck_of_event([1.0, 0.0], [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5]], [[0.5, 0.25, 0.25], [0.2, 0.8, 0.0]])
-    assert found == pytest.approx([1 - 0.625, -0.2])
-    with pytest.raises(ValueError, match="probabilities: expected"):
-        stats.luck_of_event(1.0, [1.0, 0.0], [0.5, 0.4])
-
-
 def test_adjustment_is_unbiased_and_saves_games() -> None:
     rng = np.random.default_rng(0)
     found = [stats.adjust_for_luck(*match(rng, 60, 0.7, 0.8)) for _ in range(300)]
