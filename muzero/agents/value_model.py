@@ -7,9 +7,7 @@ the game's default bot. It need not be right: a bad value function makes luck ad
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,16 +15,11 @@ import torch
 from numpy.typing import NDArray
 
 import env
-from muzero.agents.agent_spec import AgentSpec, fingerprint, load_network, resolve
-from muzero.config_fields import require
 from muzero.data.seats import from_seats
 from muzero.model.interface import BaseNetwork
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-LINEAR = "linear"
-"""Name of the value function that needs no network."""
 
 COMPONENTS = ("win", "win_if_better", "win_if_worse", "score", "length")
 """Numbers that a value function gives for each seat.
@@ -333,53 +326,3 @@ def _fit_logistic(x: Floats, y: Floats) -> Floats:
         if np.abs(step).max() < 1e-8:
             break
     return weights
-
-
-# ---- by name ---------------------------------------------------------------------------------------------------------
-
-
-def resolve_value_function(text: str, game: str, players: int) -> str:
-    """Make the name of a value function complete, as for agents; refuse one that does not fit the table.
-
-    Args:
-      text: name, see `load_value_model`.
-      game, players: table that it is for.
-    """
-    if text == LINEAR:
-        return text
-    expected = f"{LINEAR}, or an agent with a network: agent:NAME, checkpoint:PATH, policy:PATH"
-    require(text.partition(":")[0] in ("agent", "checkpoint", "policy"), "luck", expected, text)
-    spec = resolve(AgentSpec.parse(text))
-    load_network(spec, game, players)
-    return str(spec)
-
-
-def value_fingerprint(text: str) -> str | None:
-    """Hash of the weights behind a value function; None if it has no network."""
-    return None if text == LINEAR else fingerprint(AgentSpec.parse(text))
-
-
-def load_value_model(text: str, game: str, players: int, rules: Mapping[str, Any]) -> ValueModel:
-    """Make the value function that a text names: `linear`, or an agent whose network is asked; cached.
-
-    Args:
-      text: `linear`, or the name of an agent with a network (`agent:NAME`, `checkpoint:PATH`, `policy:PATH`).
-      game, players, rules: table that it is for.
-    """
-    text = resolve_value_function(text, game, players)
-    return _load(text, game, players, tuple(sorted((key, _frozen(value)) for key, value in rules.items())))
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-@lru_cache(4)
-def _load(text: str, game: str, players: int, rules: tuple[tuple[str, Any], ...]) -> ValueModel:
-    options = {key: list(value) if isinstance(value, tuple) else value for key, value in rules}
-    info = env.describe(game, players, options)
-    if text == LINEAR:
-        return fit_value_model(PublicFeatures(info), game, players, options)
-    network, _ = load_network(AgentSpec.parse(text), game, players)
-    features = NetworkFeatures(network, info.score_scale)
-    return fit_value_model(features, game, players, options, games=512, positions=16)

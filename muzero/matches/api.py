@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import env
-from muzero.agents.agent_spec import AgentSpec, fingerprint, resolve, trained_for
+from muzero.agents.agent_spec import AgentSpec, fingerprint, load_value_model, resolve, trained_for
 from muzero.agents.loading import load_agent
 from muzero.agents.situation import Agent
-from muzero.agents.value_model import load_value_model
 from muzero.config_fields import require
 from muzero.matches import match
 from muzero.matches.games import Games

@@ -9,8 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import env
-from muzero.agents.agent_spec import AgentSpec, build, fingerprint, resolve, trained_for
-from muzero.agents.value_model import resolve_value_function, value_fingerprint
+from muzero.agents.agent_spec import (
+    AgentSpec,
+    build,
+    fingerprint,
+    resolve,
+    resolve_value_function,
+    trained_for,
+    value_fingerprint,
+)
 from muzero.config_fields import require
 from muzero.matches.chunk import MatchChunk
 from muzero.matches.store import GameRecordWriter, MatchStore

@@ -18,9 +18,8 @@ from typing import Any, Protocol
 
 import torch
 
-from muzero.agents.agent_spec import AgentSpec, build
+from muzero.agents.agent_spec import AgentSpec, build, load_value_model
 from muzero.agents.situation import Agent
-from muzero.agents.value_model import load_value_model
 from muzero.config import cores
 from muzero.config_fields import require
 from muzero.matches.chunk import MatchChunk

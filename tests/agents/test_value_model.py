@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 import env
+from muzero.agents.agent_spec import load_value_model
 from muzero.agents.value_model import (
     COMPONENTS,
     PublicFeatures,
     ValueModel,
     fit_value_model,
-    load_value_model,
     margins,
     win_shares,
 )

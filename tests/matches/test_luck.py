@@ -11,8 +11,9 @@ import pytest
 
 import env
 from env.game_record import GameRecord
+from muzero.agents.agent_spec import load_value_model
 from muzero.agents.bots import Bot
-from muzero.agents.value_model import COMPONENTS, PublicFeatures, ValueModel, load_value_model
+from muzero.agents.value_model import COMPONENTS, PublicFeatures, ValueModel
 from muzero.matches.api import play_match as play_from_python
 from muzero.matches.games import Games
 from muzero.matches.luck import COLUMNS, KINDS, MOST_LUCK, LuckTracker, luck_ledger, luckiest
