@@ -352,7 +352,7 @@ def _build_simulator(spec: AgentSpec, game: str, players: int, threads: int) -> 
     return Simulator(worlds, bot, network, threads=threads, name=str(spec))
 
 
-# ---- value functions by name ------------------------------------------------------------------------------------------
+# ---- value functions by name -----------------------------------------------------------------------------------------
 
 
 def resolve_value_function(text: str, game: str, players: int) -> str:
