@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 
 SKIP: int = -1
 
+DEALER: int = -2
+
 def games() -> list[str]: ...
 
 class Field:

@@ -31,7 +31,8 @@
 //               void stats(int32_t*) const                               [S] one for each name in stat_names()
 //   knowledge   void observe(const Rules&, int seat, int16_t*, bool counts) const    what the seat may see, and no more
 //               void unseen_counts(int seat, int16_t*) const             [kPools, kCardKinds] exact belief
-//               void determinize(const Rules&, int seat, uint64_t key)   resamples all that the seat cannot know
+//               void determinize(const Rules&, int seat, uint64_t key)   resamples all that the seat cannot know, or, for
+//                                                                        kDealer, exactly what no player has seen
 //               void true_cards(int seat, int8_t*) const                 [slots of all players] code of the card in a
 //                                                                        slot if the seat cannot see it, else 0; the
 //                                                                        seat's own slots first. For training alone
@@ -85,6 +86,10 @@ namespace env {
 
 using native::make_key;
 using native::Rng;
+
+// Observer who knows what any of the players has seen, and no more. Cards that nobody has seen are a uniform draw given
+// that knowledge, whatever the players have concluded from it: the players' decisions are no evidence about them.
+inline constexpr int kDealer = -2;
 
 // A number of a token. Observations are rows of int16: groups of tokens, each a block [count, fields.size()].
 struct Field {

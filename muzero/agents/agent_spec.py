@@ -25,8 +25,9 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from muzero.agents.agents import Policy, Searcher
 from muzero.agents.bots import Bot, Random
 from muzero.agents.simulator import Simulator
 from muzero.agents.situation import Agent
+from muzero.agents.value_model import NetworkFeatures, PublicFeatures, ValueModel, fit_value_model
 from muzero.config import ModelConfig, SearchConfig
 from muzero.config_fields import require
 from muzero.model.interface import BaseNetwork
@@ -55,6 +57,9 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "policy": ("iteration", "temperature", "ablation"),
     "simulator": ("bot", "network"),
 }
+
+LINEAR = "linear"
+"""Name of the value function that needs no network."""
 
 _ARITHMETIC = b"native step"  # arithmetic's name; changed whenever searches with the same weights round differently
 SHIPPED = Path(__file__).parent / "shipped"  # trained networks that come with the project
@@ -369,3 +374,53 @@ def _build_simulator(spec: AgentSpec, game: str, players: int, threads: int) -> 
     except ValueError as error:
         raise ValueError(f"{key}, bot: {error}") from None
     return Simulator(worlds, bot, network, threads=threads, name=str(spec))
+
+
+# ---- value functions by name -----------------------------------------------------------------------------------------
+
+
+def resolve_value_function(text: str, game: str, players: int) -> str:
+    """Make the name of a value function complete, as for agents; refuse one that does not fit the table.
+
+    Args:
+      text: name, see `load_value_model`.
+      game, players: table that it is for.
+    """
+    if text == LINEAR:
+        return text
+    expected = f"{LINEAR}, or an agent with a network: agent:NAME, checkpoint:PATH, policy:PATH"
+    require(text.partition(":")[0] in ("agent", "checkpoint", "policy"), "luck", expected, text)
+    spec = resolve(AgentSpec.parse(text))
+    load_network(spec, game, players)
+    return str(spec)
+
+
+def value_fingerprint(text: str) -> str | None:
+    """Hash of the weights behind a value function; None if it has no network."""
+    return None if text == LINEAR else fingerprint(AgentSpec.parse(text))
+
+
+def load_value_model(text: str, game: str, players: int, rules: Mapping[str, Any]) -> ValueModel:
+    """Make the value function that a text names: `linear`, or an agent whose network is asked; cached.
+
+    Args:
+      text: `linear`, or the name of an agent with a network (`agent:NAME`, `checkpoint:PATH`, `policy:PATH`).
+      game, players, rules: table that it is for.
+    """
+    text = resolve_value_function(text, game, players)
+    return _load(text, game, players, tuple(sorted((key, _frozen(value)) for key, value in rules.items())))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@lru_cache(4)
+def _load(text: str, game: str, players: int, rules: tuple[tuple[str, Any], ...]) -> ValueModel:
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in rules}
+    info = env.describe(game, players, options)
+    if text == LINEAR:
+        return fit_value_model(PublicFeatures(info), game, players, options)
+    network, _ = load_network(AgentSpec.parse(text), game, players)
+    features = NetworkFeatures(network, info.score_scale)
+    return fit_value_model(features, game, players, options, games=512, positions=16)
