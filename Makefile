@@ -120,6 +120,7 @@ fuzz: asan ## ten million fuzz inputs under the sanitizers (half an hour)
 	build/asan/fuzz_env 10000
 	build/asan/fuzz_mcts 300
 	build/asan/fuzz_slot_step 20000
+	build/asan/fuzz_slot_trainer 5000
 
 clean: ## remove what was built; the virtual environment and your runs stay
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis $(INSTALLED)

@@ -7,7 +7,7 @@
 namespace slot_step {
 namespace {
 
-void layer_norm(const LayerNorm& norm, const float* x, int n, float* y) {
+BELIEF_INLINE void layer_norm(const LayerNorm& norm, const float* x, int n, float* y) {
   Vec total{};
   for (int i = 0; i < n; i += kWidth) total += load(x + i);
   const float mean = sum(total) / static_cast<float>(n);
@@ -23,7 +23,7 @@ void layer_norm(const LayerNorm& norm, const float* x, int n, float* y) {
 }
 
 // Mean of a distribution over the support that is given as logits.
-float expectation(const Network& net, const float* logits) {
+BELIEF_INLINE float expectation(const Network& net, const float* logits) {
   Vec most = load(logits);
   for (int i = kWidth; i < net.bins; i += kWidth) most = larger(most, load(logits + i));
   const float top = largest(most);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -150,10 +151,7 @@ class Layout {
 class SlotTrainer {
  public:
   SlotTrainer(const std::string& kernel, const Sizes& sizes, const Indices& indices, int threads)
-      : kernel_(train_kernel_named(kernel)),
-        network_(kernel_named(kernel), sizes, indices),
-        pool_(threads),
-        threads(threads) {
+      : kernel_(train_kernel_named(kernel)), network_(kernel_named(kernel), sizes, indices), pool_(threads) {
     make_encoder(sizes, indices);
     make_dynamics();
     if (sizes.count("heads.numbers")) make_heads(sizes);
@@ -162,7 +160,7 @@ class SlotTrainer {
   Layout<EncoderPart> encoder;
   Layout<DynamicsPart> dynamics;
   Layout<HeadsPart> heads;
-  int threads;  // most threads to use from now on
+  int threads = INT_MAX;  // most threads to use from now on
 
   const Network& network() const { return network_.network(); }
   const TrainKernel& kernel() const { return kernel_; }
@@ -238,7 +236,8 @@ class SlotTrainer {
   template <class Work>
   static void each(int64_t rows, int64_t chunk, int64_t scratch, Work&& work) {
     thread_local native::AlignedVector<char> memory;
-    if (static_cast<int64_t>(memory.size()) < scratch + 64) memory.resize(static_cast<size_t>(scratch + 64));
+    if (static_cast<int64_t>(memory.size()) < scratch + 64)
+      memory = native::AlignedVector<char>(static_cast<size_t>(scratch + 64));  // nothing is copied
     const int64_t at = chunk * kTile;
     work(at, static_cast<int>(std::min<int64_t>(kTile, rows - at)), static_cast<void*>(memory.data()));
   }

@@ -105,11 +105,11 @@ BELIEF_INLINE void store_act(uint16_t* p, Vec x) {
 }
 #endif
 
-void copy(float* to, const float* from, int n) {
+BELIEF_INLINE void copy(float* to, const float* from, int n) {
   for (int i = 0; i < n; i += kWidth) store(to + i, load(from + i));
 }
 
-void to_act(Act* to, const float* from, int n) {
+BELIEF_INLINE void to_act(Act* to, const float* from, int n) {
   for (int i = 0; i < n; i += kWidth) store_act(to + i, load(from + i));
 }
 
