@@ -81,10 +81,13 @@ def follow(config: Config) -> int:
     threads = max(1, (config.runtime.threads or cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     torch.set_num_threads(threads)
     device = own_device(pick_device(config.runtime.device))
-    learner = make_learner(config, device, threads, join_peers(config.learner.batch, device))
+    peers = join_peers(config.learner.batch, device)
+    assert peers is not None
+    learner = make_learner(config, device, threads, peers)
     with Interruption():  # a signal to all processes is for rank 0, which saves and stops the others
         learner.share_state()
         learner.follow()
+    peers.leave()
     return 0
 
 

@@ -31,6 +31,7 @@ from muzero.selfplay.worker import PlayRequest, PlayResult
 from muzero.training.iteration_metrics import Seconds, diagnostics, timings
 from muzero.training.learner import DivergedError
 from muzero.training.peers import join_peers, own_device
+from muzero.training.priorities import Priorities
 from muzero.training.reanalysis import Reanalyser
 from muzero.training.run_state import RunState, simulations_at
 
@@ -86,6 +87,7 @@ class Trainer:
         self.finished = self._is_finished()
         self.metrics = Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)
         self._reanalyser = Reanalyser(self.state, self.device)
+        self._priorities = Priorities()
         self._evaluated: Searcher | None = None
 
     # ---- the loop ----------------------------------------------------------------------------------------------
@@ -225,9 +227,8 @@ class Trainer:
                 batch = self.permutations[replay.num_players](batch, state.rng)
             td_error = state.learner.step(batch, state.iteration)
             if c.replay.alpha > 0:
-                priority = td_error.cpu().numpy()
-                if np.isfinite(priority).all():  # if they are not finite, the report below raises an error
-                    replay.update(batch.index, batch.stamp, priority)
+                self._priorities.note(replay, batch, td_error)
+        self._priorities.finish()
         return state.learner.report()
 
     def save(self) -> None:

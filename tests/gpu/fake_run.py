@@ -32,6 +32,7 @@ from muzero.model.spec import GameSpec
 from muzero.search.lane import Lane
 from muzero.training.learner import Learner
 from muzero.training.optimizer_state import optimizer_state, restore_optimizer
+from muzero.training.priorities import Priorities
 
 GPU = torch.device("cuda:0")
 STRUCTURES = (("slots", "columns"), ("slots", "transformer"), ("flat", "transformer"))
@@ -80,6 +81,22 @@ class Waits(TorchDispatchMode):
         return out
 
 
+class _Event:
+    """Stand-in for a CUDA event."""
+
+    recorded = 0
+    waits: Waits
+
+    def record(self, stream: Any) -> None:
+        """Number the event."""
+        _Event.recorded += 1
+        self.number = _Event.recorded
+
+    def synchronize(self) -> None:
+        """Note which of the events recorded so far the host waits for, counted from the last one, 0."""
+        self.waits.seen.append(f"event {_Event.recorded - self.number}")
+
+
 class _Stream:
     """Stand-in for the current CUDA stream."""
 
@@ -95,7 +112,9 @@ class _Stream:
 def fake_gpu() -> Iterator[Waits]:
     """Context in which tensors are fake and the host's waits are noted."""
     waits = Waits()
-    kept = Tensor.numpy, torch.cuda.current_stream, torch.cuda.is_available, torch.cuda.is_bf16_supported
+    places = ((Tensor, "numpy"), *((torch.cuda, name) for name in ("current_stream", "is_available", "Event")))
+    places += ((torch.cuda, "is_bf16_supported"),)
+    kept = [getattr(*place) for place in places]
     dtypes = {torch.float32: np.float32, torch.int64: np.int64}
 
     def numpy(tensor: Tensor, *_: Any, **__: Any) -> NDArray[Any]:
@@ -103,15 +122,18 @@ def fake_gpu() -> Iterator[Waits]:
             raise TypeError(f"can't convert a {tensor.device} tensor to numpy")
         return np.zeros(tuple(tensor.shape), dtypes[tensor.dtype])
 
+    _Event.waits, _Event.recorded = waits, 0
     try:
         Tensor.numpy = numpy  # type: ignore[method-assign,assignment]
         torch.cuda.current_stream = lambda *_: _Stream(waits)  # type: ignore[assignment,return-value]
+        torch.cuda.Event = _Event  # type: ignore[misc,assignment]
         with FakeTensorMode(allow_non_fake_inputs=False), waits:
             torch.cuda.is_available = lambda: True
             torch.cuda.is_bf16_supported = lambda *_: True
             yield waits
     finally:
-        Tensor.numpy, torch.cuda.current_stream, torch.cuda.is_available, torch.cuda.is_bf16_supported = kept  # type: ignore[method-assign]
+        for place, value in zip(places, kept, strict=True):
+            setattr(*place, value)
 
 
 def on_gpu(network: Network) -> Network:
@@ -188,6 +210,8 @@ def learn(network: Network, smaller: Sequence[Network] = (), **settings: Any) ->
         config = LearnerConfig(one_step_share=0.3, consistency_weight=1.0, ema=0.99, **settings)
         learner = Learner(network, config, smaller)
         first = Learner(network, config, smaller)
+        for few in smaller:  # the first such step copies the indices of the weights that it uses
+            learner.step(zero_batch(few.spec), 0)
         waits.seen.clear()
         for iteration in range(2):
             for players in (network, *smaller):
@@ -207,6 +231,27 @@ def learn(network: Network, smaller: Sequence[Network] = (), **settings: Any) ->
         assert {t.device for t in kept} == {GPU}
         first.step(zero_batch(network.spec), 3)
     return steps
+
+
+def priorities() -> dict[str, Any]:
+    """Learner steps whose TD errors go to a replay buffer; returns the host's waits and the buffer's updates."""
+    network, updates = make("slots", "columns", "belief", "game"), []
+
+    class Buffer:
+        """Replay buffer that notes whose priorities it is given."""
+
+        def update(self, index: NDArray[np.int64], stamp: NDArray[np.int64], priority: NDArray[np.float32]) -> None:
+            updates.append(int(index[0]))
+            assert priority.shape == (WINDOWS,)
+
+    with fake_gpu() as waits:
+        learner, late = Learner(on_gpu(network), LearnerConfig()), Priorities()
+        for step in range(3):
+            batch = replace(zero_batch(network.spec), index=np.full(WINDOWS, step))
+            late.note(Buffer(), batch, learner.step(batch, 0))  # type: ignore[arg-type]
+            waits.seen.append(f"step {step}")
+        late.finish()
+    return {"waits": waits.seen, "updates": updates}
 
 
 def controls() -> dict[str, Any]:
@@ -265,6 +310,7 @@ def main() -> None:
         out[game] = {"search": attempt(search, make(*kind, game)), "learner": attempt(learn, make(*kind, game))}
     three, two = (make("slots", "columns", "belief", "game", players=players) for players in (3, 2))
     out["two table sizes"] = {"learner": attempt(learn, three, [two])}
+    out["priorities"] = attempt(priorities)
     json.dump(out, sys.stdout)
 
 

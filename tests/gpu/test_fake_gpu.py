@@ -86,5 +86,12 @@ def test_other_games_wait_no_more(seen: dict[str, Any], game: str) -> None:
     assert waits(seen[game]["learner"]) == []
 
 
-def test_batches_of_smaller_tables_copy_their_indices_once(seen: dict[str, Any]) -> None:
-    assert set(waits(seen["two table sizes"]["learner"])) <= {"copy cpu to cuda"}
+def test_the_learner_does_not_wait_between_batches_of_different_tables(seen: dict[str, Any]) -> None:
+    assert waits(seen["two table sizes"]["learner"]) == []
+
+
+def test_the_host_waits_for_priorities_only_after_the_next_step_is_queued(seen: dict[str, Any]) -> None:
+    assert "error" not in seen["priorities"], seen["priorities"]["error"]
+    found = seen["priorities"]
+    assert found["updates"] == [0, 1, 2]
+    assert found["waits"] == ["step 0", "event 1", "step 1", "event 1", "step 2", "event 0"]

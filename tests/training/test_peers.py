@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,16 +18,21 @@ from safetensors.torch import load_file
 from muzero.runs import checkpoint, metrics
 from muzero.training.peers import join_peers, own_device, rank_and_size
 from tests.training.follow import learner, train
-from tests.training.processes import WAIT, result
+from tests.training.processes import TINY, WAIT, result, same
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_addr=127.0.0.1"]
 
 
-def torchrun() -> list[str]:
-    """Start of a command that torchrun runs twice, connected through a free port."""
+def free_port() -> int:
+    """Port that nobody listens at."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        return [*TORCHRUN, f"--master_port={free.getsockname()[1]}", "-m"]
+        return int(free.getsockname()[1])
+
+
+def torchrun() -> list[str]:
+    """Start of a command that torchrun runs twice, connected through a free port."""
+    return [*TORCHRUN, f"--master_port={free_port()}", "-m"]
 
 
 @pytest.mark.parametrize(("latent", "backend"), [("slots", "torch"), ("slots", "auto"), ("flat", "torch")])
@@ -66,6 +73,32 @@ def test_torchrun_trains_with_the_same_metrics_every_time_and_resumes(tmp_path: 
     steps = [json.loads((checkpoint.checkpoints(tmp_path / n)[-1] / checkpoint.STATE).read_text())["state"]["steps"]
              for n in ("whole", "alone")]
     assert steps[0] == steps[1] > 0
+
+
+@pytest.mark.slow
+def test_tasks_of_slurm_stop_at_a_signal_and_resume(tmp_path: Path) -> None:
+    """As train_multi_gpu.sbatch starts them: a signal reaches all tasks, and the exit code of rank 0 is the run's."""
+    settings = [*TINY, "runtime.device=cpu", "search.backend=eager"]
+
+    def start(name: str) -> list[subprocess.Popen[str]]:
+        shared = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        command = [sys.executable, "-m", "muzero.train", *settings, f"run_dir={tmp_path / name}"]
+        tasks = [{**shared, "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)} for rank in range(2)]
+        return [subprocess.Popen(command, env=task, stdout=subprocess.PIPE, text=True) for task in tasks]
+
+    whole = start("whole")
+    assert [process.wait(WAIT) for process in whole] == [0, 0]
+    stopped = start("stopped")
+    end = time.monotonic() + WAIT
+    while not (tmp_path / "stopped" / metrics.METRICS).exists() or not metrics.read(tmp_path / "stopped"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    for process in stopped:
+        process.send_signal(signal.SIGUSR1)
+    assert [process.wait(WAIT) for process in stopped] == [75, 0]
+    resumed = start("stopped")
+    assert [process.wait(WAIT) for process in resumed] == [0, 0]
+    assert same(result(tmp_path / "whole"), result(tmp_path / "stopped"))
 
 
 def test_a_process_started_without_torchrun_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
