@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def products(device: torch.device, at_least: float, sizes: tuple[int, ...]) -> d
         speeds = []
         for size in sizes:
             a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
-            speeds.append(2e-12 * size**3 / seconds(lambda a=a, b=b: a @ b, at_least, device))  # type: ignore[misc]
+            speeds.append(2e-12 * size**3 / seconds(partial(torch.mm, a, b), at_least, device))
             found[f"{name}_{size}_tflops"] = speeds[-1]
         found[f"{name}_tflops"] = max(speeds)
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -106,8 +107,8 @@ def transfers(device: torch.device, at_least: float, megabytes: int) -> dict[str
     there = torch.zeros(megabytes * 250_000, device=device)
     found = {}
     for name, host in (("pageable", torch.zeros(len(there))), ("pinned", torch.zeros(len(there), pin_memory=pinned))):
-        to_gpu = seconds(lambda host=host: there.copy_(host, non_blocking=True), at_least, device)  # type: ignore[misc]
-        to_host = seconds(lambda host=host: host.copy_(there, non_blocking=True), at_least, device)  # type: ignore[misc]
+        to_gpu = seconds(partial(there.copy_, host, non_blocking=True), at_least, device)
+        to_host = seconds(partial(host.copy_, there, non_blocking=True), at_least, device)
         found |= {f"{name}_to_gpu_gb_per_s": megabytes / 1e3 / to_gpu}
         found |= {f"{name}_to_host_gb_per_s": megabytes / 1e3 / to_host}
     small = torch.zeros(1, device=device)
@@ -181,7 +182,7 @@ def learner_rows(
             for bf16, compiled in dict.fromkeys(ways):
                 config = LearnerConfig(backend="torch", bf16=bf16, compile=compiled, batch=windows, unroll=UNROLL)
                 learner = Learner(make(model, device), config)
-                took = seconds(lambda learner=learner: learner.step(batch, 0), at_least, device)  # type: ignore[misc]
+                took = seconds(partial(learner.step, batch, 0), at_least, device)
                 best = speeds["bf16_tflops" if bf16 else "float32_tflops"]
                 name = f"{model}_b{windows}_{'bf16' if bf16 else 'float32'}{'_compiled' if compiled else ''}"
                 yield name, {"steps_per_s": 1 / took, "flops_fraction": flops / took / best / 1e12}
@@ -211,15 +212,12 @@ def search_rows(
         for batch in batches:
             tables = env.make("skyjo", batch, 2, seed=1)
             tables.random_steps(31)
-            legal, keys = tables.legal_bits, tables.decision_keys()
+            keys = tables.decision_keys()
             for backend in backends:
                 for bf16 in (False, True):
                     config = SearchConfig(simulations=simulations, backend=backend, bf16=bf16, skip_forced=False)
                     planner = Planner(network, replace(config, tree_threads=os.cpu_count() or 1), batch)
-
-                    def plan(planner: Planner = planner) -> None:
-                        planner.plan(tables.obs, legal, tables.phase, keys)
-
+                    plan = partial(planner.plan, tables.obs, tables.legal_bits, tables.phase, keys)
                     took = seconds(plan, at_least, device)
                     clock = planner.clock
                     name = f"{model}_b{batch}_{backend}_{'bf16' if bf16 else 'float32'}"

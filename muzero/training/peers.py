@@ -90,7 +90,7 @@ class Peers:
         """Replace tensors on one device by their sums over all processes, in one transfer."""
         joint = torch.cat([tensor.flatten() for tensor in tensors])
         dist.all_reduce(joint)
-        for tensor, part in zip(tensors, joint.split([tensor.numel() for tensor in tensors]), strict=True):
+        for tensor, part in zip(tensors, torch.split(joint, [t.numel() for t in tensors]), strict=True):
             tensor.copy_(part.view_as(tensor))
 
     def rows_of_all(self, rows: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ class Priorities:
             return
         host = torch.empty(td_error.shape, pin_memory=True)
         host.copy_(td_error, non_blocking=True)
-        arrived = torch.cuda.Event()
+        arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
         arrived.record(torch.cuda.current_stream(td_error.device))
         self.finish()
         self._under_way = replay, batch, host, arrived

@@ -7,7 +7,6 @@ import sys
 import time
 from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Console
 

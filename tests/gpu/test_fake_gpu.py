@@ -1,4 +1,4 @@
-"""Networks, search and learner on fake CUDA tensors: all tensors on the right device, and no hidden waits of the host."""
+"""Networks, search and learner on fake CUDA tensors: all on the right device, and no hidden waits of the host."""
 
 from __future__ import annotations
 

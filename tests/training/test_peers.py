@@ -70,8 +70,10 @@ def test_torchrun_trains_with_the_same_metrics_every_time_and_resumes(tmp_path: 
     two, one = metrics.read(tmp_path / "whole"), metrics.read(tmp_path / "alone")
     learned = next(index for index, record in enumerate(one) if record["losses"])
     assert two[learned]["losses"] == pytest.approx(one[learned]["losses"], rel=1e-3, abs=1e-5)
-    steps = [json.loads((checkpoint.checkpoints(tmp_path / n)[-1] / checkpoint.STATE).read_text())["state"]["steps"]
-             for n in ("whole", "alone")]
+    steps = [
+        json.loads((checkpoint.checkpoints(tmp_path / n)[-1] / checkpoint.STATE).read_text())["state"]["steps"]
+        for n in ("whole", "alone")
+    ]
     assert steps[0] == steps[1] > 0
 
 
