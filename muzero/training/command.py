@@ -24,6 +24,7 @@ from muzero.training.run_state import make_learner
 from muzero.training.trainer import Trainer
 
 EXIT_BAD_INPUT = 2
+EXIT_LOST = 1  # exit code of a process whose rank 0 has gone
 # Settings that a resumed run may change: they do not change what is learned, or only when a run ends.
 CHANGEABLE = (
     "logging",
@@ -84,8 +85,12 @@ def follow(config: Config) -> int:
     assert peers is not None
     learner = make_learner(config, device, threads, peers)
     with Interruption():  # a signal to all processes is for rank 0, which saves and stops the others
-        learner.share_state()
-        learner.follow()
+        try:
+            learner.share_state()
+            learner.follow()
+        except ConnectionError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return EXIT_LOST
     peers.leave()
     return 0
 

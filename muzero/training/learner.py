@@ -124,7 +124,11 @@ class Learner:
 
     def step(self, batch: Batch, iteration: int) -> Tensor:
         """Make one optimiser step; returns the TD errors [B] of `window_losses`, on the device, as new priorities."""
-        return self._step(batch if self.peers is None else self.peers.deal(batch, iteration), iteration)
+        if self.peers is None:
+            return self._step(batch, iteration)
+        td_error = self._step(self.peers.deal(batch, iteration), iteration)
+        self.peers.finish_step()
+        return td_error
 
     def follow(self) -> None:
         """Make the steps of rank 0 with this process's shares of its batches, until rank 0 ends."""

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from muzero.config_fields import require
 from muzero.data.replay_buffer import Batch
+from muzero.runs.processes import first_line
 
 _STOP, _STEP = 0, 1
 _MOST_DIMS = 4  # of an array of a batch
@@ -45,11 +46,13 @@ class Peers:
 
     def __init__(self, rank: int, size: int, device: torch.device) -> None:
         self.rank, self.size = rank, size
+        self._in_step = False
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, rank=rank, world_size=size, timeout=_WAIT)
 
     def deal(self, batch: Batch, iteration: int) -> Batch:
         """Give each process its share of a batch (rank 0); returns this process's own share."""
+        self._in_step = True
         shares = [{name: getattr(batch, name)[rank :: self.size] for name in _FIELDS} for rank in range(self.size)]
         header = [_STEP, iteration]
         for array in shares[0].values():
@@ -61,9 +64,16 @@ class Peers:
         return Batch(**{name: np.ascontiguousarray(array) for name, array in shares[0].items()})
 
     def receive(self) -> tuple[Batch, int] | None:
-        """Share of the next batch, and the iteration, as rank 0 deals them; None if there is no further one."""
+        """Share of the next batch, and the iteration, as rank 0 deals them; None if there is no further one.
+
+        Raises:
+          ConnectionError: rank 0 has ended without a word.
+        """
         header = torch.zeros(2 + len(_FIELDS) * (2 + _MOST_DIMS), dtype=torch.int64)
-        dist.broadcast(header, 0)
+        try:
+            dist.broadcast(header, 0)
+        except RuntimeError as error:
+            raise ConnectionError(f"rank 0 has ended without a word ({first_line(error)})") from None
         command, iteration, *rest = header.tolist()
         if command == _STOP:
             return None
@@ -76,14 +86,19 @@ class Peers:
         arrays = [part.view(dtype).reshape(shape) for part, (dtype, shape) in zip(parts, types, strict=True)]
         return Batch(**dict(zip(_FIELDS, arrays, strict=True))), iteration
 
+    def finish_step(self) -> None:
+        """Note that a step is complete: the other processes listen again (rank 0)."""
+        self._in_step = False
+
     def stop(self) -> None:
-        """Let the other processes end (rank 0)."""
-        if dist.is_initialized():
+        """Let the other processes end (rank 0). In the middle of a step they cannot listen, and end with this one."""
+        if dist.is_initialized() and not self._in_step:
             dist.broadcast(torch.zeros(2 + len(_FIELDS) * (2 + _MOST_DIMS), dtype=torch.int64), 0)
             self.leave()
 
     def leave(self) -> None:
-        """Close the connections."""
+        """Close the connections, when all processes do so."""
+        dist.barrier()
         dist.destroy_process_group()
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:

@@ -101,6 +101,12 @@ def test_tasks_of_slurm_stop_at_a_signal_and_resume(tmp_path: Path) -> None:
     resumed = start("stopped")
     assert [process.wait(WAIT) for process in resumed] == [0, 0]
     assert same(result(tmp_path / "whole"), result(tmp_path / "stopped"))
+    killed = start("killed")
+    while not (tmp_path / "killed" / metrics.METRICS).exists() or not metrics.read(tmp_path / "killed"):
+        assert time.monotonic() < end + WAIT
+        time.sleep(0.05)
+    killed[0].kill()
+    assert killed[1].wait(WAIT) != 0, "a process whose rank 0 has gone must not stay"
 
 
 def test_a_process_started_without_torchrun_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
