@@ -38,7 +38,7 @@ GPU = torch.device("cuda:0")
 STRUCTURES = (("slots", "columns"), ("slots", "transformer"), ("flat", "transformer"))
 CHANCE = (("baseline", "none"), ("baseline", "game"), ("belief", "none"), ("belief", "game"), ("belief_cards", "game"))
 OTHER_GAMES = ("kuhn", "lama", "skipbo")
-SIMULATIONS, TABLES, WINDOWS, UNROLL = 3, 6, 8, 2
+SIMULATIONS, TABLES, WINDOWS, UNROLL = 2, 6, 8, 2
 # Operations whose result the host needs before it can go on, besides copies.
 _WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive")
 
