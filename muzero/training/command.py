@@ -76,7 +76,10 @@ def prepared(config: Config) -> Iterator[Trainer]:
 
 
 def follow(config: Config) -> int:
-    """Compute gradients for rank 0 of a run over several processes (`muzero.training.peers`) until it ends."""
+    """Compute gradients for rank 0 of a run over several processes (`muzero.training.peers`) until it ends.
+
+    Ends the process; returns an exit code only if rank 0 is lost.
+    """
     preflight(config)
     threads = max(1, (config.runtime.threads or cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     torch.set_num_threads(threads)
@@ -91,8 +94,7 @@ def follow(config: Config) -> int:
         except ConnectionError as error:
             print(f"error: {error}", file=sys.stderr)
             return EXIT_LOST
-    peers.leave()
-    return 0
+    peers.end_process()
 
 
 def train(raw: DictConfig) -> int:

@@ -16,9 +16,11 @@ gradients through NCCL where they lie on GPUs.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -95,6 +97,17 @@ class Peers:
         if dist.is_initialized() and not self._in_step:
             dist.broadcast(torch.zeros(2 + len(_FIELDS) * (2 + _MOST_DIMS), dtype=torch.int64), 0)
             self.leave()
+
+    def end_process(self) -> NoReturn:
+        """Close the connections and end this process, which has nothing left to do (not rank 0).
+
+        It ends at once, because now and then a thread of gloo outlives its group, and aborts an interpreter that is
+        about to end: torchrun would take that for a failure of the run.
+        """
+        self.leave()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
     def leave(self) -> None:
         """Close the connections, when all processes do so."""

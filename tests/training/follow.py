@@ -43,7 +43,7 @@ def main() -> None:
     made.share_state()
     if peers.rank:
         made.follow()
-        peers.leave()
+        peers.end_process()
     else:
         save_file(train(made), path)
         peers.stop()
