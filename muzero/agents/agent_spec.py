@@ -10,10 +10,11 @@
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
-    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  backup=maxn|ego  value_scale=X  value_visits=X
+    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  backup=maxn|ego  value_scale=X|auto  value_visits=X
                 chance_source=learned|exact|uniform|cards  merge=on|off
                 backend=native|eager|compiled|compiled_dynamic  bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
-                (default backend: native for slots networks on a CPU whose sizes are multiples of 16. Other networks
+                (value_scale=auto weighs values by the error that was measured in training, see docs/search.md. Default
+                backend: native for slots networks on a CPU whose sizes are multiples of 16. Other networks
                 are compiled by torch, which takes a quarter of a minute, from 100 simulations on. From 100 simulations
                 on, all networks run in bfloat16 if the processor has it)
     agent       as checkpoint, without iteration
@@ -24,8 +25,9 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ from muzero.agents.agents import Policy, Searcher
 from muzero.agents.bots import Bot, Random
 from muzero.agents.simulator import Simulator
 from muzero.agents.situation import Agent
+from muzero.agents.value_model import NetworkFeatures, PublicFeatures, ValueModel, fit_value_model
 from muzero.config import ModelConfig, SearchConfig
 from muzero.config_fields import require
 from muzero.model.interface import BaseNetwork
@@ -55,9 +58,13 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "simulator": ("bot", "network"),
 }
 
+LINEAR = "linear"
+"""Name of the value function that needs no network."""
+
 _ARITHMETIC = b"native step"  # arithmetic's name; changed whenever searches with the same weights round differently
 SHIPPED = Path(__file__).parent / "shipped"  # trained networks that come with the project
 _SEARCHING = ("checkpoint", "agent")  # kinds of agents that search with a network
+_TRUST = 1.2  # weight of values times their error with value_scale=auto: 1.7 / sqrt(2), see `_calibrated`
 _LONG_SEARCH = 100  # simulations from which compilation and bfloat16 pay; they change last digits, and so, rarely, a
 # move: the number of games must not matter
 
@@ -152,7 +159,8 @@ def trained_for(spec: AgentSpec) -> dict[str, Any] | None:
 
 
 def resolve(spec: AgentSpec) -> AgentSpec:
-    """Make the description complete: iteration of a run's newest checkpoint, precision of a long search.
+    """Make the description complete: iteration of a run's newest checkpoint, calibrated weight of values, precision of
+    a long search.
 
     Without it, the same text would mean another agent once the run has a newer checkpoint, or on another processor.
     """
@@ -166,11 +174,30 @@ def resolve(spec: AgentSpec) -> AgentSpec:
         return spec.with_options(network=newest) if is_run else spec
     if is_run and "iteration" not in spec.options:
         spec = spec.with_options(iteration=agent["iteration"])
+    spec = _calibrated(spec, agent)
     if spec.kind in _SEARCHING and "bf16" not in spec.options:
         search = _with_search_options(spec, _trained_search(agent))
         if search.bf16 or search.simulations >= _LONG_SEARCH:
             spec = spec.with_options(bf16="on" if _default_bf16(search) else "off")
     return spec
+
+
+def _calibrated(spec: AgentSpec, agent: dict[str, Any]) -> AgentSpec:
+    """Replace value_scale=auto by a number: values are weighed by the error that was measured in training.
+
+    If the values of two actions have independent errors with standard deviation e, a measured difference d is right in
+    sign with probability Phi(d / (e sqrt(2))), whose log odds are about 1.7 d / (e sqrt(2)): so much does a difference
+    of values weigh against one of prior logits. Errors of sibling positions have much in common, so this is cautious.
+    """
+    if spec.options.get("value_scale") != "auto":
+        return spec
+    key, search, error = f"agent {str(spec)!r}, value_scale", _trained_search(agent), agent.get("value_rmse")
+    measured = "a number: the checkpoint has no measured error of its values (evaluation.value_positions)"
+    require(bool(error), key, measured, "auto")
+    per_unit = not search.rescale_values and search.visit_trust == 0 and search.maxvisit_init > 0
+    expected = "a number: weights are per unit of value only with search.rescale_values=false and search.visit_trust=0"
+    require(per_unit, key, expected, "auto")
+    return spec.with_options(value_scale=f"{_TRUST / (float(error or 0) * search.maxvisit_init):.4g}")
 
 
 def fingerprint(spec: AgentSpec) -> str | None:
@@ -268,6 +295,8 @@ def build(spec: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 
         return Bot(spec.target)
     if spec.kind == "simulator":
         return _build_simulator(spec, game, players, threads)
+    if spec.options.get("value_scale") == "auto":
+        spec = _calibrated(spec, _weights(spec).agent)
     network, trained = load_network(spec, game, players)
     if "ablation" in spec.options:
         network.set_ablation(spec.options["ablation"])
@@ -345,3 +374,53 @@ def _build_simulator(spec: AgentSpec, game: str, players: int, threads: int) -> 
     except ValueError as error:
         raise ValueError(f"{key}, bot: {error}") from None
     return Simulator(worlds, bot, network, threads=threads, name=str(spec))
+
+
+# ---- value functions by name -----------------------------------------------------------------------------------------
+
+
+def resolve_value_function(text: str, game: str, players: int) -> str:
+    """Make the name of a value function complete, as for agents; refuse one that does not fit the table.
+
+    Args:
+      text: name, see `load_value_model`.
+      game, players: table that it is for.
+    """
+    if text == LINEAR:
+        return text
+    expected = f"{LINEAR}, or an agent with a network: agent:NAME, checkpoint:PATH, policy:PATH"
+    require(text.partition(":")[0] in ("agent", "checkpoint", "policy"), "luck", expected, text)
+    spec = resolve(AgentSpec.parse(text))
+    load_network(spec, game, players)
+    return str(spec)
+
+
+def value_fingerprint(text: str) -> str | None:
+    """Hash of the weights behind a value function; None if it has no network."""
+    return None if text == LINEAR else fingerprint(AgentSpec.parse(text))
+
+
+def load_value_model(text: str, game: str, players: int, rules: Mapping[str, Any]) -> ValueModel:
+    """Make the value function that a text names: `linear`, or an agent whose network is asked; cached.
+
+    Args:
+      text: `linear`, or the name of an agent with a network (`agent:NAME`, `checkpoint:PATH`, `policy:PATH`).
+      game, players, rules: table that it is for.
+    """
+    text = resolve_value_function(text, game, players)
+    return _load(text, game, players, tuple(sorted((key, _frozen(value)) for key, value in rules.items())))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@lru_cache(4)
+def _load(text: str, game: str, players: int, rules: tuple[tuple[str, Any], ...]) -> ValueModel:
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in rules}
+    info = env.describe(game, players, options)
+    if text == LINEAR:
+        return fit_value_model(PublicFeatures(info), game, players, options)
+    network, _ = load_network(AgentSpec.parse(text), game, players)
+    features = NetworkFeatures(network, info.score_scale)
+    return fit_value_model(features, game, players, options, games=512, positions=16)

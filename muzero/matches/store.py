@@ -120,7 +120,7 @@ class MatchStore:
                         f"{self.path} has games of {other}: the match starts again", RuntimeWarning, stacklevel=2
                     )
                     return []
-                games = Games(**{f.name: saved[f.name] for f in fields(Games)})
+                games = Games(**{f.name: saved[f.name] for f in fields(Games) if f.name in saved or f.name != "luck"})
         except _UNREADABLE as error:
             warnings.warn(f"{self.path} cannot be read, the match starts again: {error}", RuntimeWarning, stacklevel=2)
             return []

@@ -60,6 +60,11 @@ class SyncRuntime:
         finally:
             torch.set_num_threads(self.threads)
 
+    @property
+    def idle(self) -> bool:
+        """See `Runtime.idle`: games are played while the learner waits."""
+        return True
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Games in progress, for a checkpoint."""
         return pack_states([self.worker.state()], [self.generation])
@@ -137,6 +142,11 @@ class ChildProcessRuntime:
             self.generation += 1
             self.restarts += 1
             self._launch()
+
+    @property
+    def idle(self) -> bool:
+        """See `Runtime.idle`: whether the child has played all that was requested."""
+        return self._running is None or self._running.done()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return {}: the child is always playing, so its games in progress are not saved."""

@@ -20,7 +20,7 @@ class NativeTraining(Protocol):
 
     Args:
       network: network to train, one for which `unsupported_reason` is None.
-      threads: number of threads.
+      threads: largest number of threads.
     """
 
     def __init__(self, network: BaseNetwork, threads: int = 1) -> None: ...
@@ -28,6 +28,10 @@ class NativeTraining(Protocol):
     @staticmethod
     def unsupported_reason(network: BaseNetwork) -> str | None:
         """Reason why the network cannot be trained this way, as "expected ..., got ...", or None if it can."""
+        ...
+
+    def use_threads(self, threads: int) -> None:
+        """Set the number of threads to use from now on, at most as many as at first."""
         ...
 
     def refresh(self) -> None:

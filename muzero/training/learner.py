@@ -45,7 +45,7 @@ class Learner:
       smaller: networks of the same kind for fewer players, if there are batches of their games too; their own weights
         are not used. These batches do not go through torch.compile.
       discount: discount of the value one decision later.
-      threads: number of threads of the native passes (`learner.backend`).
+      threads: largest number of threads of the native passes (`learner.backend`).
       peers: other processes that compute gradients of parts of each batch; None if this one computes all.
 
     Attributes:
@@ -183,6 +183,12 @@ class Learner:
         self._sums += torch.cat([means.detach(), torch.stack([total.detach(), norm, td_error.mean()])])
         self._summed += 1
         return td_error
+
+    def use_threads(self, threads: int) -> None:
+        """Set the number of threads of the native passes for the next steps; it changes no result."""
+        for native in (self.native, *(table.native for table in self._smaller.values())):
+            if native is not None:
+                native.use_threads(threads)
 
     def _weights(self, iteration: int) -> Tensor:
         """Loss weights of `weights` on the device; copied once per iteration."""

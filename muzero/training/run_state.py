@@ -39,6 +39,7 @@ class RunState:
       iteration: number of iterations made.
       games: number of games stored.
       saved: path of the newest checkpoint, None before the first.
+      value_rmse: error of the values at the last check, None before the first.
     """
 
     def __init__(self, config: Config, device: torch.device, peers: Peers | None = None) -> None:
@@ -52,6 +53,7 @@ class RunState:
         self.rng = np.random.default_rng(config.seed)
         self.iteration = self.games = 0
         self.saved: Path | None = None
+        self.value_rmse: float | None = None
         self._earlier_seconds, self._started = 0.0, time.monotonic()
         self._members_before: list[int] = []  # members of the pool at the newest checkpoint
 
@@ -120,6 +122,7 @@ class RunState:
             "pool": self.pool.members,
             "rng": rng_to_json(self.rng),
             "metrics_offset": metrics_offset,
+            "value_rmse": self.value_rmse,
         }
         # If this checkpoint is damaged, the one before is needed, with members that have left the pool since.
         kept = {*range(0, self.iteration + 1, c.train.keep_every), *self.pool.members, *self._members_before}
@@ -147,6 +150,7 @@ class RunState:
             "variant": c.variant,
             "model": asdict(c.model),
             "search": asdict(self.search(self.simulations())),
+            "value_rmse": self.value_rmse,
         }
 
     def load(self, found: checkpoint.Checkpoint) -> None:
@@ -157,6 +161,7 @@ class RunState:
         if learner.ema is not None:
             learner.load_ema(found.tensors["ema"])
         learner.steps = int(state["steps"])
+        self.value_rmse = state.get("value_rmse")
         for players, replay in self.replays.items():
             replay.load(found.arrays[f"replay_{players}"])
         self.games, self._earlier_seconds = int(state["games"]), float(state["elapsed"])
@@ -196,7 +201,7 @@ def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuff
             num_actions=spec.num_actions,
             num_phases=len(spec.phase_table.possible),
             frame=frame,
-            moves=Moves(spec.phase_table, spec.public_outcomes),
+            moves=Moves(spec.phase_table, spec.public_outcomes, spec.absent),
             num_slots=spec.num_slots,
             config=config.at_tables_for(spec.num_players),
         )

@@ -60,3 +60,16 @@ def test_batches_of_smaller_tables_use_native_passes_too() -> None:
         np.testing.assert_allclose(
             gradients[1][name], true, rtol=0, atol=0.02 * np.abs(true).max() + 1e-6, err_msg=name
         )
+
+
+def test_number_of_threads_can_change_between_steps_and_changes_no_byte() -> None:
+    """The learner uses more cores once self-play is idle."""
+    results = []
+    for counts in ((1, 1, 1), (3, 1, 2)):
+        network = make(hidden=32, players=2, chance="game")
+        learner = Learner(network, LearnerConfig(warm_up_steps=0), threads=3)
+        for seed, threads in enumerate(counts):
+            learner.use_threads(threads)
+            learner.step(a_batch(seed, windows=200, players=2), 0)
+        results.append(torch.cat([p.detach().flatten() for p in network.parameters()]))
+    assert torch.equal(*results)

@@ -59,7 +59,7 @@ class SlotStep:
         self._parts = dynamics, trunk, policy
         self._native = _native.SlotNetwork(kernel, self.sizes(), self.indices())
         self._encoder: _native.SlotTrainer | None = None
-        if self._encoder_supported():
+        if self.encoder_supported(self.network):
             sizes, indices = encoder_indices(self.network)
             self._encoder = _native.SlotTrainer(
                 _native.train_kernels()[0], self.sizes() | sizes, self.indices() | indices, 1
@@ -126,9 +126,11 @@ class SlotStep:
         columns = requests.parent, requests.action, requests.shift, requests.outcome, requests.to_play
         self._native.advance(latents, *columns, first, games, backup == "ego", outputs)
 
-    def _encoder_supported(self) -> bool:
-        encoder = self.network.representation
-        if not isinstance(encoder, ColumnsEncoder) or self.network.config.width % _ALIGN:
+    @staticmethod
+    def encoder_supported(network: Network) -> bool:
+        """Whether C++ can compute the encoder of a network."""
+        encoder = network.representation
+        if not isinstance(encoder, ColumnsEncoder) or network.config.width % _ALIGN:
             return False
         fields = {fields for fields, slots in zip(encoder.embed.fields, encoder.is_slot, strict=True) if slots}
         return len(fields) == 1 and fields != {0}

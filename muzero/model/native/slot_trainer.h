@@ -150,7 +150,10 @@ class Layout {
 class SlotTrainer {
  public:
   SlotTrainer(const std::string& kernel, const Sizes& sizes, const Indices& indices, int threads)
-      : kernel_(train_kernel_named(kernel)), network_(kernel_named(kernel), sizes, indices), pool_(threads, true) {
+      : kernel_(train_kernel_named(kernel)),
+        network_(kernel_named(kernel), sizes, indices),
+        pool_(threads),
+        threads(threads) {
     make_encoder(sizes, indices);
     make_dynamics();
     if (sizes.count("heads.numbers")) make_heads(sizes);
@@ -159,6 +162,7 @@ class SlotTrainer {
   Layout<EncoderPart> encoder;
   Layout<DynamicsPart> dynamics;
   Layout<HeadsPart> heads;
+  int threads;  // most threads to use from now on
 
   const Network& network() const { return network_.network(); }
   const TrainKernel& kernel() const { return kernel_; }
@@ -166,9 +170,12 @@ class SlotTrainer {
   // Calls work(first row, rows, scratch) for every chunk.
   template <class Work>
   void forward(int64_t rows, int64_t scratch, Work&& work) {
-    pool_.split(chunks(rows), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t chunk = begin; chunk < end; ++chunk) each(rows, chunk, scratch, work);
-    });
+    pool_.split(
+        chunks(rows), 1,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t chunk = begin; chunk < end; ++chunk) each(rows, chunk, scratch, work);
+        },
+        threads);
   }
 
   // Calls work(first row, rows, scratch, gradient) for every chunk and writes the sum of the gradients.
@@ -176,15 +183,18 @@ class SlotTrainer {
   void backward(int64_t rows, int64_t scratch, int64_t size, float* gradient, Work&& work) {
     const int64_t count = chunks(rows);
     sums_.resize(static_cast<size_t>(kGroups * size));
-    pool_.split(kGroups, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t group = begin; group < end; ++group) {
-        float* sum = sums_.data() + group * size;
-        std::fill_n(sum, size, 0.0f);
-        for (int64_t chunk = count * group / kGroups; chunk < count * (group + 1) / kGroups; ++chunk) {
-          each(rows, chunk, scratch, [&](int64_t at, int taken, void* memory) { work(at, taken, memory, sum); });
-        }
-      }
-    });
+    pool_.split(
+        kGroups, 1,
+        [&](int64_t begin, int64_t end) {
+          for (int64_t group = begin; group < end; ++group) {
+            float* sum = sums_.data() + group * size;
+            std::fill_n(sum, size, 0.0f);
+            for (int64_t chunk = count * group / kGroups; chunk < count * (group + 1) / kGroups; ++chunk) {
+              each(rows, chunk, scratch, [&](int64_t at, int taken, void* memory) { work(at, taken, memory, sum); });
+            }
+          }
+        },
+        threads);
     static_assert(kGroups == 4, "the sum below has four terms");
     const float *a = sums_.data(), *b = a + size, *c = b + size, *d = c + size;
     for (int64_t i = 0; i < size; ++i) gradient[i] = (a[i] + b[i]) + (c[i] + d[i]);
@@ -321,7 +331,6 @@ class SlotTrainer {
     const int M = n.slot_hidden, H = n.hidden, D = n.slot_dim, R = n.rest_dim(), C = n.shared;
     HeadsPart& p = heads.part;
     p.net = &n;
-    if (n.turns || n.pairs || n.pair_dim) throw std::invalid_argument("sizes: turns, pairs and pair_dim must be 0");
     const auto numbers = sizes.find("heads.numbers");
     if (numbers->second < kAlign)
       throw std::invalid_argument("sizes: heads.numbers: expected at least " + std::to_string(kAlign));
@@ -340,6 +349,9 @@ class SlotTrainer {
     heads.layer(&HeadsPart::score, "score", M, (n.roles + kAlign - 1) / kAlign * kAlign);
     heads.norm(&HeadsPart::condition, "condition", R);
     heads.numbers(&HeadsPart::ego, "ego", n.egos, R);
+    heads.numbers(&HeadsPart::pair_scale, "pair_scale", 1, n.pairs ? M : 0);
+    if (n.pair_dim) heads.layer(&HeadsPart::in_role, "in_role", D, n.roles * n.pair_dim);
+    heads.numbers(&HeadsPart::of_pairs, "of_pairs", 1, n.pair_dim);
   }
 
   // Keeps a table of indices from 0 to end - 1; of any size if `size` is negative.

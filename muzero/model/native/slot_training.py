@@ -32,7 +32,7 @@ class SlotTraining:
 
     Args:
       network: network to train, on the CPU; see `unsupported_reason`.
-      threads: number of threads; those beyond the first have the lowest priority, to use cores that are free.
+      threads: largest number of threads.
       kernel: name of the kernel, one of `_native.train_kernels()`; by default the fastest.
     """
 
@@ -59,18 +59,19 @@ class SlotTraining:
         reason = SlotStep.unsupported_reason(network)
         if reason:
             return reason
-        trunk, policy = cast("Network", network).trunk, cast("Network", network).policy
-        assert isinstance(trunk, SlotTrunk)
-        assert isinstance(policy, SlotPolicy)
         if network.config.encoder != "columns":
             return f"expected model.encoder=columns, got {network.config.encoder}"
         if network.config.width % ALIGN:
             return f"expected a multiple of {ALIGN} for model.width, got {network.config.width}"
-        if trunk.turns or trunk.pairs or policy.compares:
-            return f"expected a game with shared cards and public boards, got {network.spec.game}"
+        if not SlotStep.encoder_supported(cast("Network", network)):
+            return "expected slots that are all read the same way, got others"
         if next(network.parameters()).dtype != torch.float32:
             return "expected parameters in single precision"
         return None
+
+    def use_threads(self, threads: int) -> None:
+        """Set the number of threads to use from now on, at most as many as at first; it changes no result."""
+        self.native.threads = threads
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.network, name)
@@ -194,6 +195,8 @@ class SlotTraining:
         }
         if network.outcome is not None:
             layers["outcome"] = network.outcome
+        if policy.compares:
+            layers["in_role"] = policy.in_role
         heads = [
             cast("nn.Linear", head)
             for head in (network.value, network.reward, network.points, network.winner, network.rank)
@@ -210,6 +213,8 @@ class SlotTraining:
             "kind_and_context.weight": torch.cat([F.pad(policy.kind.weight, (0, 0, 0, spare)), context]).t(),
             "kind_and_context.bias": F.pad(policy.kind.bias, (0, spare + len(context))),
             "ego": self._egos(),
+            **({"pair_scale": trunk.pair_scale} if trunk.pairs else {}),
+            **({"of_pairs": policy.of_pairs.weight} if policy.compares else {}),
         }
 
     def _egos(self) -> Tensor:

@@ -70,8 +70,11 @@ struct HeadsPart {
   Layer slot, block, boards, rest, mix;
   Layer all_numbers, outcome;
   Layer kind_and_context, policy_slot, policy_block, score;
+  Layer in_role;  // only where slots are compared
   Norm condition;
-  Numbers ego;  // [egos, C D + G]
+  Numbers ego;         // [egos, C D + G]
+  Numbers pair_scale;  // [M], only where boards read products of pairs of their slots
+  Numbers of_pairs;    // [pair_dim], only where slots are compared
 };
 
 // One chunk of rows of each part. Pointers are to the chunk's first row; gradients of results come in with names in d_,

@@ -217,6 +217,7 @@ inline void bind_trainer(nanobind::module_& m) {
             new (self) SlotTrainer(kernel, sizes, tables_of<int32_t>(indices), threads);
           },
           "kernel"_a, "sizes"_a, "indices"_a, "threads"_a)
+      .def_rw("threads", &SlotTrainer::threads)
       .def("encoder_layout", [](const SlotTrainer& t) { return listed(t.encoder.fields()); })
       .def("dynamics_layout", [](const SlotTrainer& t) { return listed(t.dynamics.fields()); })
       .def("heads_layout", [](const SlotTrainer& t) { return listed(t.heads.fields()); })

@@ -26,12 +26,13 @@ struct HeadsSaved {
     kind_and_context = s.take<float>(T * part.kind_and_context.forward.outputs);
     policy_seen = s.take<float>(T * n.scored * M);
     policy_hidden = s.take<float>(T * n.scored * M);
+    in_role = s.take<float>(T * n.scored * n.roles * n.pair_dim);
     bytes = s.used();
   }
   float *seen, *shared_seen, *blocks, *pooled, *normalised, *scale;
   float *before, *features;       // before and after the first GELU
   float *mixed, *mixed_features;  // output of mix, and features with its GELU added
-  float *kind_and_context, *policy_seen, *policy_hidden;
+  float *kind_and_context, *policy_seen, *policy_hidden, *in_role;
   int64_t bytes;
 };
 
@@ -57,6 +58,9 @@ struct HeadsWork {
     d_policy_hidden = s.take<float>(T * n.scored * M);
     d_scored_slots = s.take<float>(T * n.scored * D);
     d_scored_blocks = s.take<float>(T * read * M);
+    turned = s.take<float>(T * n.players * n.pooled());
+    d_turned = s.take<float>(T * n.players * n.pooled());
+    d_in_role = s.take<float>(T * n.scored * n.roles * n.pair_dim);
     d_pooled = s.take<float>(T * n.players * n.pooled());
     d_conditioned = s.take<float>(E * T * n.rest_dim());
     d_blocks = s.take<float>(T * blocks * M);
@@ -69,6 +73,7 @@ struct HeadsWork {
   }
   float *slots, *shared, *parts, *boards_out, *conditioned, *sum, *scored_slots, *scored_blocks, *around, *scores;
   float *d_features, *d_mixed, *d_kind_and_context, *d_policy_hidden, *d_scored_slots, *d_scored_blocks, *d_pooled;
+  float *turned, *d_turned, *d_in_role;
   float *d_conditioned, *d_blocks, *d_parts, *d_seen, *d_shared_seen, *d_slots, *d_shared;
   int64_t bytes;
 };
@@ -135,6 +140,10 @@ class HeadsChunk {
     for (int r = 0; r < T_; ++r) {
       for (int p = 0; p < P_; ++p) {
         float* out = s_.pooled + (r * P_ + p) * pooled_;
+        if (n_.pairs) {
+          for (int i = 0; i < M_; i += kWidth) store(out + i, pairs(r, p, i) * load(p_.pair_scale.data + i));
+          out += M_;
+        }
         for (int i = 0; i < M_; i += kWidth) {
           Vec total{};
           for (int b = 0; b < n_.blocks; ++b) total += load(s_.blocks + ((r * P_ + p) * n_.blocks + b) * M_ + i);
@@ -145,10 +154,34 @@ class HeadsChunk {
     }
   }
 
+  // Sum of the products of all pairs of a player's slots, and the sum of the slots.
+  Vec pairs(int r, int p, int i, Vec* sum_of_slots = nullptr) const {
+    Vec total{}, square{};
+    for (int z = 0; z < of_player_; ++z) {
+      const Vec x = load(s_.seen + (r * S_ + p * of_player_ + z) * M_ + i);
+      total += x;
+      square += x * x;
+    }
+    if (sum_of_slots) *sum_of_slots = total;
+    return (total * total - square) * 0.5f;
+  }
+
+  // Boards as an ego sees them, its own first.
+  void turn_boards(int ego, const float* from, float* to) const {
+    for (int r = 0; r < T_; ++r) {
+      for (int p = 0; p < P_; ++p)
+        copy(to + (r * P_ + p) * pooled_, from + (r * P_ + (ego + p) % P_) * pooled_, pooled_);
+    }
+  }
+
   // EgoConditioning, and the sum that SlotTrunk.forward passes through its first GELU.
   void condition() {
-    forward(p_.boards, s_.pooled, P_ * pooled_, T_, w_.boards_out, H_);
+    if (!n_.turns) forward(p_.boards, s_.pooled, P_ * pooled_, T_, w_.boards_out, H_);
     for (int e = 0; e < E_; ++e) {
+      if (n_.turns) {
+        turn_boards(e, s_.pooled, w_.turned);
+        forward(p_.boards, w_.turned, P_ * pooled_, T_, w_.boards_out, H_);
+      }
       for (int r = 0; r < T_; ++r) {
         const int at = e * T_ + r;
         for (int i = 0; i < R_; i += kWidth) store(w_.sum + i, load(rest(r) + i) + load(p_.ego.data + e * R_ + i));
@@ -187,6 +220,28 @@ class HeadsChunk {
           logit += score[n_.policy.said_by[k] / n_.roles * roles + n_.policy.said_by[k] % n_.roles];
         }
         in_.policy[r * n_.actions + a] = logit;
+      }
+    }
+    if (Q_) {
+      forward(p_.in_role, w_.scored_slots, D_, T_ * scored, s_.in_role, n_.roles * Q_);
+      each_pair([&](int r, int a, const float* one, const float* other, int64_t, int64_t) {
+        Vec total{};
+        for (int i = 0; i < Q_; i += kWidth) total += load(one + i) * load(other + i) * load(p_.of_pairs.data + i);
+        in_.policy[r * n_.actions + a] += sum(total);
+      });
+    }
+  }
+
+  // Calls visit(row, action, one, other, where one is, where other is) for the (slot, role) pairs that actions compare.
+  template <class Visit>
+  void each_pair(Visit&& visit) const {
+    for (int r = 0; r < T_; ++r) {
+      const int64_t row = int64_t{r} * n_.scored * n_.roles * Q_;
+      for (int a = 0; a < n_.actions; ++a) {
+        for (int k = n_.policy.together_start[a]; k < n_.policy.together_start[a + 1]; ++k) {
+          const int64_t one = row + n_.policy.together[2 * k] * Q_, other = row + n_.policy.together[2 * k + 1] * Q_;
+          visit(r, a, s_.in_role + one, s_.in_role + other, one, other);
+        }
       }
     }
   }
@@ -243,11 +298,28 @@ class HeadsChunk {
         }
       }
       backward(p_.policy_slot, g_, w_.scored_slots, D_, w_.d_policy_hidden, M_, T_ * scored, w_.d_scored_slots, D_);
+      if (Q_) pairs_backward();
       read_blocks();
       backward(p_.policy_block, g_, w_.scored_blocks, M_, w_.around, M_, T_ * read_, w_.d_scored_blocks, M_);
       for (int r = 0; r < T_; ++r) add(w_.d_blocks + r * blocks_ * M_, w_.d_scored_blocks + r * read_ * M_, read_ * M_);
     }
     backward(p_.kind_and_context, g_, s_.mixed_features, H_, w_.d_kind_and_context, width, T_, w_.d_features, H_, true);
+  }
+
+  void pairs_backward() {
+    const int outputs = n_.roles * Q_;
+    clear(w_.d_in_role, int64_t{T_} * n_.scored * outputs);
+    float* d_of_pairs = g_ + p_.of_pairs.at;
+    each_pair([&](int r, int a, const float* one, const float* other, int64_t at_one, int64_t at_other) {
+      const float d = in_.d_policy[r * n_.actions + a];
+      for (int i = 0; i < Q_; i += kWidth) {
+        const Vec x = load(one + i), y = load(other + i), scale = load(p_.of_pairs.data + i) * d;
+        store(d_of_pairs + i, load(d_of_pairs + i) + x * y * d);
+        store(w_.d_in_role + at_one + i, load(w_.d_in_role + at_one + i) + y * scale);
+        store(w_.d_in_role + at_other + i, load(w_.d_in_role + at_other + i) + x * scale);
+      }
+    });
+    backward(p_.in_role, g_, w_.scored_slots, D_, w_.d_in_role, outputs, T_ * n_.scored, w_.d_scored_slots, D_, true);
   }
 
   // From the gradient of the features to those of the pooled boards and of the conditioned rest.
@@ -257,10 +329,21 @@ class HeadsChunk {
     gelu_backward(s_.mixed, w_.d_mixed, all_features);
     backward(p_.mix, g_, s_.features, H_, w_.d_mixed, H_, E_ * T_, w_.d_features, H_, true);
     gelu_backward(s_.before, w_.d_features, all_features);
-    float* d_boards = w_.boards_out;
-    copy(d_boards, w_.d_features, T_ * H_);
-    for (int e = 1; e < E_; ++e) add(d_boards, w_.d_features + e * T_ * H_, T_ * H_);
-    backward(p_.boards, g_, s_.pooled, P_ * pooled_, d_boards, H_, T_, w_.d_pooled, P_ * pooled_);
+    if (n_.turns) {
+      clear(w_.d_pooled, T_ * P_ * pooled_);
+      for (int e = 0; e < E_; ++e) {
+        turn_boards(e, s_.pooled, w_.turned);
+        backward(p_.boards, g_, w_.turned, P_ * pooled_, w_.d_features + e * T_ * H_, H_, T_, w_.d_turned,
+                 P_ * pooled_);
+        turn_boards((P_ - e) % P_, w_.d_turned, w_.turned);  // back
+        add(w_.d_pooled, w_.turned, T_ * P_ * pooled_);
+      }
+    } else {
+      float* d_boards = w_.boards_out;
+      copy(d_boards, w_.d_features, T_ * H_);
+      for (int e = 1; e < E_; ++e) add(d_boards, w_.d_features + e * T_ * H_, T_ * H_);
+      backward(p_.boards, g_, s_.pooled, P_ * pooled_, d_boards, H_, T_, w_.d_pooled, P_ * pooled_);
+    }
     const LayerNorm& norm = p_.condition.forward;
     for (int at = 0; at < E_ * T_; ++at) {
       for (int i = 0; i < R_; i += kWidth) {
@@ -284,7 +367,7 @@ class HeadsChunk {
     for (int r = 0; r < T_; ++r) {
       for (int p = 0; p < P_; ++p) {
         for (int b = 0; b < n_.blocks; ++b) {
-          add(w_.d_blocks + ((r * P_ + p) * n_.blocks + b) * M_, w_.d_pooled + (r * P_ + p) * pooled_, M_);
+          add(w_.d_blocks + ((r * P_ + p) * n_.blocks + b) * M_, w_.d_pooled + (r * P_ + p) * pooled_ + own_pairs_, M_);
         }
       }
     }
@@ -299,8 +382,27 @@ class HeadsChunk {
                              w_.d_seen + at, w_.d_shared_seen + r * C_ * M_);
       }
     }
+    if (n_.pairs) board_pairs_backward();
     backward(p_.slot, g_, w_.slots, D_, w_.d_seen, M_, T_ * S_, w_.d_slots, D_);
     if (C_) backward(p_.slot, g_, w_.shared, D_, w_.d_shared_seen, M_, T_ * C_, w_.d_shared, D_);
+  }
+
+  void board_pairs_backward() {
+    float* d_scale = g_ + p_.pair_scale.at;
+    for (int r = 0; r < T_; ++r) {
+      for (int p = 0; p < P_; ++p) {
+        for (int i = 0; i < M_; i += kWidth) {
+          Vec total;
+          const Vec products = pairs(r, p, i, &total), d = load(w_.d_pooled + (r * P_ + p) * pooled_ + i);
+          store(d_scale + i, load(d_scale + i) + d * products);
+          const Vec scaled = d * load(p_.pair_scale.data + i);
+          for (int z = 0; z < of_player_; ++z) {
+            const int at = (r * S_ + p * of_player_ + z) * M_ + i;
+            store(w_.d_seen + at, load(w_.d_seen + at) + scaled * (total - load(s_.seen + at)));
+          }
+        }
+      }
+    }
   }
 
   void write_gradient() {
@@ -309,7 +411,7 @@ class HeadsChunk {
       copy(to, w_.d_slots + r * S_ * D_, S_ * D_);
       add(to, w_.d_scored_slots + r * n_.scored * D_, n_.scored * D_);
       to += S_ * D_;
-      for (int p = 0; p < P_; ++p, to += V_) copy(to, w_.d_pooled + (r * P_ + p) * pooled_ + M_, V_);
+      for (int p = 0; p < P_; ++p, to += V_) copy(to, w_.d_pooled + (r * P_ + p) * pooled_ + own_pairs_ + M_, V_);
       copy(to, w_.d_conditioned + r * R_, R_);
       for (int e = 1; e < E_; ++e) add(to, w_.d_conditioned + (e * T_ + r) * R_, R_);
       add(to, w_.d_shared + r * C_ * D_, C_ * D_);
@@ -325,7 +427,8 @@ class HeadsChunk {
   float* g_ = nullptr;
   const int P_ = n_.players, S_ = n_.slots, D_ = n_.slot_dim, V_ = n_.player_dim, C_ = n_.shared, M_ = n_.slot_hidden,
             H_ = n_.hidden, E_ = n_.egos, R_ = n_.rest_dim(), L_ = n_.latent_dim(), Z_ = n_.block_size,
-            blocks_ = P_ * n_.blocks, pooled_ = n_.pooled(), width_ = (2 + C_) * M_, read_ = (n_.scored + Z_ - 1) / Z_;
+            blocks_ = P_ * n_.blocks, pooled_ = n_.pooled(), width_ = (2 + C_) * M_, read_ = (n_.scored + Z_ - 1) / Z_,
+            Q_ = n_.pair_dim, of_player_ = n_.blocks * Z_, own_pairs_ = n_.pairs ? M_ : 0;
 };
 
 }  // namespace
