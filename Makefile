@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup train play arena test test-all bench lint format stubs asan fuzz clean
+.PHONY: help setup train play arena test test-all bench bench-gpu lint format stubs asan fuzz clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -91,6 +91,10 @@ bench: setup ## run every experiments/bench_*.py; results go to experiments/resu
 		echo "$$script"; \
 		$(BIN)/python "$$script" --json "experiments/results/$$(basename "$$script" .py).json" $(ARGS); \
 	done
+
+bench-gpu: setup ## measure everything on a GPU; results go to experiments/results/
+	@mkdir -p experiments/results
+	$(BIN)/python experiments/gpu_first_look.py --json experiments/results/gpu_first_look.json $(ARGS)
 
 lint: setup ## check style, types and the order of the rooms: Python, C++ and shell
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
     python -m muzero.train +variant=belief
     python -m muzero.train +variant=belief preset=paper runtime=ray runtime.workers=8
     python -m muzero.train --multirun +variant=baseline,belief seed=0,1,2
+    torchrun --nproc_per_node=2 -m muzero.train +variant=belief      # a learner on two GPUs (muzero/training/peers.py)
     python -m muzero.train --help
 
 Running the same command again resumes. SIGTERM, SIGUSR1 and Ctrl-C save and exit with code 75, which asks a scheduler

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+import torch
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from muzero.config import Config
+from muzero.config import Config, cores
 from muzero.runs import checkpoint
-from muzero.runs.run_directory import RunLocked, config_hash, open_run
+from muzero.runs.processes import pick_device
+from muzero.runs.run_directory import Interruption, RunLocked, config_hash, open_run
+from muzero.training.peers import join_peers, own_device, rank_and_size
 from muzero.training.preflight import preflight
+from muzero.training.run_state import make_learner
 from muzero.training.trainer import Trainer
 
 EXIT_BAD_INPUT = 2
+EXIT_LOST = 1  # exit code of a process whose rank 0 has gone
 # Settings that a resumed run may change: they do not change what is learned, or only when a run ends.
 CHANGEABLE = (
     "logging",
@@ -69,10 +75,34 @@ def prepared(config: Config) -> Iterator[Trainer]:
         yield trainer
 
 
+def follow(config: Config) -> int:
+    """Compute gradients for rank 0 of a run over several processes (`muzero.training.peers`) until it ends.
+
+    Ends the process; returns an exit code only if rank 0 is lost.
+    """
+    preflight(config)
+    threads = max(1, (config.runtime.threads or cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    torch.set_num_threads(threads)
+    device = own_device(pick_device(config.runtime.device))
+    peers = join_peers(config.learner.batch, device)
+    assert peers is not None
+    learner = make_learner(config, device, threads, peers)
+    with Interruption():  # a signal to all processes is for rank 0, which saves and stops the others
+        try:
+            learner.share_state()
+            learner.follow()
+        except ConnectionError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return EXIT_LOST
+    peers.end_process()
+
+
 def train(raw: DictConfig) -> int:
     """Train as Hydra's configuration says; returns the exit code."""
     with ExitStack() as stack:
         try:
+            if rank_and_size()[0]:
+                return follow(read_config(raw))
             trainer = stack.enter_context(prepared(read_config(raw)))
         except (ValueError, RunLocked) as error:
             print(f"error: {error}", file=sys.stderr)

@@ -15,6 +15,7 @@ from muzero.data.replay_buffer import Batch
 from muzero.model.interface import BaseNetwork
 from muzero.training.backend import NativeTraining, native_training, network_to_train
 from muzero.training.losses import LOSSES, compiled_losses, window_losses
+from muzero.training.peers import Peers
 
 _EMA_SHARE = 10  # at first the average is over a tenth of the steps so far: early weights are soon out of date
 
@@ -45,6 +46,7 @@ class Learner:
         are not used. These batches do not go through torch.compile.
       discount: discount of the value one decision later.
       threads: largest number of threads of the native passes (`learner.backend`).
+      peers: other processes that compute gradients of parts of each batch; None if this one computes all.
 
     Attributes:
       steps: number of optimiser steps made so far.
@@ -59,9 +61,10 @@ class Learner:
         smaller: Sequence[BaseNetwork] = (),
         discount: float = 1.0,
         threads: int = 1,
+        peers: Peers | None = None,
     ) -> None:
         config.check()
-        self.network, self.config, self.discount = network, config, discount
+        self.network, self.config, self.discount, self.peers = network, config, discount, peers
         self.native = native_training(network, config, threads)
         self._smaller = {few.num_players: _SmallerTable(few, native_training(few, config, threads)) for few in smaller}
         self.device = next(network.parameters()).device
@@ -110,14 +113,49 @@ class Learner:
         for field in fields(batch):
             if field.name in ("index", "stamp"):
                 continue
-            tensor = torch.from_numpy(getattr(batch, field.name))
-            if self.device.type == "cuda":
-                tensor = tensor.pin_memory()
-            out[field.name] = tensor.to(self.device, non_blocking=True)
+            out[field.name] = self._send(torch.from_numpy(getattr(batch, field.name)))
         return out
+
+    def _send(self, tensor: Tensor) -> Tensor:
+        """Copy a tensor to the learner's device; the host does not wait."""
+        if self.device.type == "cuda":
+            tensor = tensor.pin_memory()
+        return tensor.to(self.device, non_blocking=True)
 
     def step(self, batch: Batch, iteration: int) -> Tensor:
         """Make one optimiser step; returns the TD errors [B] of `window_losses`, on the device, as new priorities."""
+        if self.peers is None:
+            return self._step(batch, iteration)
+        td_error = self._step(self.peers.deal(batch, iteration), iteration)
+        self.peers.finish_step()
+        return td_error
+
+    def follow(self) -> None:
+        """Make the steps of rank 0 with this process's shares of its batches, until rank 0 ends."""
+        assert self.peers is not None
+        while (dealt := self.peers.receive()) is not None:
+            self._step(*dealt)
+
+    def share_state(self) -> None:
+        """Give the other processes the weights, averages and optimiser of rank 0; all processes must call it."""
+        if self.peers is None:
+            return
+        counters = torch.tensor([self.steps, len(self.optimizer.state)])
+        self.peers.share_tensors({"counters": counters})
+        self.steps = int(counters[0])
+        tensors = {f"weights/{name}": parameter.detach() for name, parameter in self.network.named_parameters()}
+        tensors |= {f"ema/{name}": average for name, average in (self._ema or {}).items()}
+        if counters[1]:
+            for name, parameter in self.network.named_parameters():
+                memory = self.optimizer.state[parameter]
+                if not memory:
+                    memory["step"] = torch.zeros((), device=self.device)
+                    memory |= {key: torch.zeros_like(parameter) for key in ("exp_avg", "exp_avg_sq")}
+                tensors |= {f"{key}/{name}": tensor for key, tensor in memory.items()}
+        self.peers.share_tensors(tensors)
+
+    def _step(self, batch: Batch, iteration: int) -> Tensor:
+        """Make one optimiser step with a batch, or with this process's share of one."""
         config = self.config
         tensors = self.to_device(batch)
         self.network.train()
@@ -126,10 +164,17 @@ class Learner:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bf16):
             losses, td_error = self._losses(tensors)
         weight = self._weights(iteration)
-        means = (losses * tensors["weights"]).sum(1) / tensors["weights"].sum()
+        whole = tensors["weights"].sum()
+        if self.peers is not None:
+            self.peers.add_up([whole])
+        means = (losses * tensors["weights"]).sum(1) / whole
         total = (means * weight).sum()
         self.optimizer.zero_grad(set_to_none=True)
         total.backward()  # type: ignore[no-untyped-call]
+        if self.peers is not None:
+            means, total, td_error = means.detach(), total.detach(), self.peers.rows_of_all(td_error)
+            gradients = [p.grad for p in self.network.parameters() if p.grad is not None]
+            self.peers.add_up([*gradients, means, total])
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
         self.optimizer.step()
         self.steps += 1
@@ -146,10 +191,10 @@ class Learner:
                 native.use_threads(threads)
 
     def _weights(self, iteration: int) -> Tensor:
-        """Loss weights of `weights` on the device; copied once per iteration, because a copy makes the host wait."""
+        """Loss weights of `weights` on the device; copied once per iteration."""
         if self._weighted[0] != iteration:
             named = self.weights(iteration)
-            self._weighted = iteration, torch.tensor([named[name] for name in LOSSES], device=self.device)
+            self._weighted = iteration, self._send(torch.tensor([named[name] for name in LOSSES]))
         return self._weighted[1]
 
     def _losses(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:

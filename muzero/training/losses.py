@@ -73,8 +73,8 @@ def window_losses(
     B, K = batch["actions"].shape
     unrolled, afterstates = _unroll(network, batch)
     predicted = network.predict(unrolled.flatten(0, 1), batch["to_play"].flatten())
-    share = torch.full((K + 1,), 1.0 / K, device=unrolled.device)
-    share[0] = 1.0
+    # Padding, because on a GPU an assignment to share[0] would copy a number from the host and wait for it.
+    share = F.pad(torch.full((K,), 1.0 / K, device=unrolled.device), (1, 0), value=1.0)
 
     def over_windows(losses: Tensor, mask: Tensor) -> Tensor:
         """Weighted sum of losses over the positions of a window, [B (K+1)] or [B, K+1] -> [B]."""

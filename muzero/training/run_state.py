@@ -21,6 +21,7 @@ from muzero.runs import checkpoint
 from muzero.selfplay.opponents import Curriculum, Pool
 from muzero.training.learner import Learner
 from muzero.training.optimizer_state import optimizer_state, restore_optimizer, rng_from_json, rng_to_json
+from muzero.training.peers import Peers
 
 if TYPE_CHECKING:
     from muzero.selfplay.worker import PlayResult
@@ -41,13 +42,11 @@ class RunState:
       value_rmse: error of the values at the last check, None before the first.
     """
 
-    def __init__(self, config: Config, device: torch.device) -> None:
+    def __init__(self, config: Config, device: torch.device, peers: Peers | None = None) -> None:
         self.config = config
         specs = [GameSpec.of(config.game.name, players) for players in config.player_counts()]
-        self.network = make_network(specs[-1], config.model).to(device)
-        smaller = [make_network(spec, config.model).to(device) for spec in specs[:-1]]
-        threads = config.runtime.threads or cores()
-        self.learner = Learner(self.network, config.learner, smaller, config.search.discount, threads)
+        self.learner = make_learner(config, device, config.runtime.threads or cores(), peers)
+        self.network = self.learner.network
         self.replays = {spec.num_players: make_replay_buffer(config, spec, self.network.frame) for spec in specs}
         self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots)
         self.pool = Pool(config.selfplay.pool)
@@ -171,6 +170,21 @@ class RunState:
         self._members_before = list(self.pool.members)
         self.rng = rng_from_json(state["rng"])
         self.iteration, self.saved = found.iteration, found.path
+
+
+def make_learner(config: Config, device: torch.device, threads: int, peers: Peers | None) -> Learner:
+    """Learner of a new network for the largest table of a run.
+
+    Args:
+      config: configuration of the run.
+      device: device of the network.
+      threads: number of threads of the native passes.
+      peers: other processes that share its work, if any.
+    """
+    specs = [GameSpec.of(config.game.name, players) for players in config.player_counts()]
+    network = make_network(specs[-1], config.model).to(device)
+    smaller = [make_network(spec, config.model).to(device) for spec in specs[:-1]]
+    return Learner(network, config.learner, smaller, config.search.discount, threads, peers)
 
 
 def simulations_at(config: Config, iteration: int) -> int:

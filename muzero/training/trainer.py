@@ -7,7 +7,6 @@ import sys
 import time
 from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Console
 
@@ -31,6 +30,8 @@ from muzero.selfplay.runtime import make_runtime
 from muzero.selfplay.worker import PlayRequest, PlayResult
 from muzero.training.iteration_metrics import Seconds, diagnostics, timings
 from muzero.training.learner import DivergedError
+from muzero.training.peers import join_peers, own_device
+from muzero.training.priorities import Priorities
 from muzero.training.reanalysis import Reanalyser
 from muzero.training.run_state import RunState, simulations_at
 
@@ -69,12 +70,12 @@ class Trainer:
         if self.asynchronous and config.runtime.kind == "local":  # self-play has the other half of the cores
             self.threads = max(1, self.threads // 2)
         torch.set_num_threads(self.threads)
-        self.device = pick_device(config.runtime.device)
+        self.device = own_device(pick_device(config.runtime.device))
         if config.train.mode == "sync" and self.device.type == "cuda":  # so that the same seed gives the same bytes
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
             torch.use_deterministic_algorithms(True, warn_only=True)
         torch.manual_seed(config.seed)
-        self.state = RunState(config, self.device)
+        self.state = RunState(config, self.device, join_peers(config.learner.batch, self.device))
         counts = config.player_counts()
         self.permutations = {p: SlotPermutation(config.game.name, p) for p in counts} if config.replay.relabel else {}
         self.runtime = make_runtime(config)
@@ -82,9 +83,11 @@ class Trainer:
         if found:
             self.state.load(found)
             self.runtime.load(found.arrays["selfplay"], self.state.games)
+        self.state.learner.share_state()
         self.finished = self._is_finished()
         self.metrics = Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)
         self._reanalyser = Reanalyser(self.state, self.device)
+        self._priorities = Priorities()
         self._evaluated: Searcher | None = None
 
     # ---- the loop ----------------------------------------------------------------------------------------------
@@ -226,9 +229,8 @@ class Trainer:
                 batch = self.permutations[replay.num_players](batch, state.rng)
             td_error = state.learner.step(batch, state.iteration)
             if c.replay.alpha > 0:
-                priority = td_error.cpu().numpy()
-                if np.isfinite(priority).all():  # if they are not finite, the report below raises an error
-                    replay.update(batch.index, batch.stamp, priority)
+                self._priorities.note(replay, batch, td_error)
+        self._priorities.finish()
         return state.learner.report()
 
     def save(self) -> None:
@@ -236,9 +238,11 @@ class Trainer:
         self.state.save(self.run.path, self.runtime.state(), self.metrics.offset)
 
     def close(self) -> None:
-        """Stop the self-play workers and close the metrics files."""
+        """Stop the self-play workers and the other learners, and close the metrics files."""
         self.metrics.close()
         self.runtime.close()
+        if self.state.learner.peers is not None:
+            self.state.learner.peers.stop()
 
     # ---- parts of the loop -------------------------------------------------------------------------------------
 
