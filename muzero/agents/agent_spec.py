@@ -24,13 +24,14 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
 from __future__ import annotations
 
 import hashlib
+import os
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
 
 import env
 from muzero.agents.agents import Policy, Searcher
@@ -41,8 +42,10 @@ from muzero.config import ModelConfig, SearchConfig
 from muzero.config_fields import require
 from muzero.model.interface import BaseNetwork
 from muzero.model.network import make_network
+from muzero.model.shapes import misfit
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
+from muzero.runs.tensors import weakness
 from muzero.search.backend import resolve_backend
 
 _SEARCH_OPTIONS = ("simulations", "algorithm", "backup", "value_scale", "value_visits", "chance_source", "merge")
@@ -224,29 +227,35 @@ def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork,
     known = counts[0] if len(counts) == 1 else f"one of {', '.join(map(str, counts))}"
     require(players in counts, f"{key}, players", f"{players} as in this match", known)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = _fill(ModelConfig, agent["model"])
-    weights = make_network(GameSpec.of(game, max(counts)), model).weights_for(players, found.ema or found.weights)
+    model, trained = _fill(ModelConfig, agent["model"], key), found.ema or found.weights
+    largest = GameSpec.of(game, max(counts))
+    differences = misfit(trained, largest, model)  # before a network of the size that the file claims is made
+    if differences:
+        raise ValueError(f"{key}: its weights are of another version of the network: {differences}")
+    doubt = weakness(trained)
+    if doubt:
+        warnings.warn(f"{key}: {doubt}; it will play badly", RuntimeWarning, stacklevel=2)
     network = make_network(GameSpec.of(game, players), model).to(device).eval()
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:  # the message lists the weights that differ
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{key}: its weights are of another version of the network: {reason}") from None
+    if max(counts) > players:
+        trained = make_network(largest, model).weights_for(players, trained)
+    network.load_state_dict(trained)
     return network, _trained_search(agent)
 
 
 def _trained_search(agent: dict[str, Any]) -> SearchConfig:
     """Search settings that a checkpoint was trained with."""
-    search: SearchConfig = _fill(SearchConfig, agent.get("search", {}))
+    search: SearchConfig = _fill(SearchConfig, agent.get("search", {}), "checkpoint")
     return search
 
 
-def _fill(kind: type[Any], values: dict[str, Any]) -> Any:
-    """Make a configuration from a checkpoint's values; an error names keys that no longer exist."""
-    known = {f.name for f in fields(kind)}
-    unknown = sorted(set(values) - known)
-    require(not unknown, f"checkpoint's {kind.__name__}", f"keys among {', '.join(sorted(known))}", unknown)
-    return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
+def _fill(kind: type[Any], values: dict[str, Any], key: str) -> Any:
+    """Make a configuration from a checkpoint's values, whose types have been checked; an error names a bad value."""
+    config = kind(**values)
+    try:
+        config.check()
+    except ValueError as error:
+        raise ValueError(f"{key}, {error}") from None
+    return config
 
 
 # ---- the agent itself ------------------------------------------------------------------------------------------------
@@ -274,7 +283,18 @@ def build(spec: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 
     if spec.kind == "policy":
         temperature = spec.number(float, spec.options.get("temperature", "0"), "temperature")
         return Policy(network, temperature, name=str(spec))
-    return Searcher(network, match_search(spec, network, trained, lanes), batch, name=str(spec))
+    search = match_search(spec, network, trained, lanes)
+    _require_memory(spec, network, search, batch)
+    return Searcher(network, search, batch, name=str(spec))
+
+
+def _require_memory(spec: AgentSpec, network: BaseNetwork, search: SearchConfig, batch: int) -> None:
+    """Refuse a search whose hidden states alone would not fit into half of the machine's memory."""
+    each = 4 * network.latent_dim * batch
+    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    most = max(1, room // each)
+    key = f"agent {str(spec)!r}, simulations"
+    require(search.simulations <= most, key, f"at most {most} for {batch} games at a time", search.simulations)
 
 
 def match_search(spec: AgentSpec, network: BaseNetwork, trained: SearchConfig, lanes: int = 1) -> SearchConfig:
