@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 import env
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec, fingerprint
-from muzero.runs.files import replacing, write_whole
+from muzero.runs.files import replacing, write_whole, writing
 from muzero.runs.markdown import markdown_table
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def write(out: Path, config: MatchConfig, result: Row, games: Games) -> None:
 
 def _write_csv(path: Path, config: MatchConfig, games: Games) -> None:
     names = env.describe(config.game, config.players, config.rules).stat_names
-    with replacing(path) as draft, draft.open("w", newline="") as file:
+    with writing(path), replacing(path) as draft, draft.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
             ["seed", "deal", "seat_a", *(f"score_{i}" for i in range(config.players)), "won", "truncated", *names]

@@ -174,7 +174,8 @@ def wrap_errors(what: str | Path) -> Iterator[None]:
         raise CheckpointError(f"{what}: expected a .safetensors file, which this is not: {reason}") from error
     except Exception as error:
         reason = ascii(" ".join(str(error).split()))[1:-1]
-        raise CheckpointError(f"{what}: {type(error).__name__}: {reason[:300]}") from error
+        kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        raise CheckpointError(f"{what}: {kind}{reason[:300]}") from error
 
 
 def fingerprint(path: Path) -> Json:

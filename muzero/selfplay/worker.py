@@ -29,6 +29,7 @@ from muzero.runs.memory import give_back_memory, resident_megabytes
 from muzero.search.backend import resolve_backend
 from muzero.search.planner import Clock, Plan, Planner
 from muzero.selfplay.opponents import BOT_VS_BOT, NEVER, PAST_SELF, SELF, OpponentMix
+from muzero.selfplay.saved_games import check_saved_games
 
 
 @dataclass(frozen=True)
@@ -271,11 +272,14 @@ class SelfPlay:
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a checkpoint."""
-        blobs = state["tables"]
+        blobs = state.get("tables", np.zeros(0))
         require(len(blobs) == self.tables.num_envs, "self-play tables", str(self.tables.num_envs), len(blobs))
+        check_saved_games(state, self.state(), self.spec, len(self.bots), int(self.tables.rules["max_decisions"]))
         self.trajectory.load(state)
         for row, blob in enumerate(blobs):
             self.tables.load(row, blob.tobytes())
+        over = np.flatnonzero(self.tables.legal_bits == 0)
+        require(not len(over), "self-play tables", "games in progress", f"a game that is over at table {over[:1]}")
         self.owner, self.kind = state["owner"].astype(np.int8), state["kind"].astype(np.int8)
         self.deals, self.takeover_after = state["deals"].astype(np.int64), state["takeover_after"].astype(np.int64)
         self.started, self._idle = int(state["started"][0]), bool(state["started"][1])
