@@ -66,7 +66,8 @@ class MatchConfig:
 
     def store(self) -> MatchStore:
         """Store for the match's games, in files next to `out`."""
-        return MatchStore(Path(self.out) if self.out else None, self.key(), self.players)
+        stats = len(env.describe(self.game, self.players, self.rules).stat_names)
+        return MatchStore(Path(self.out) if self.out else None, self.key(), self.players, stats)
 
 
 def with_defaults(config: MatchConfig) -> MatchConfig:

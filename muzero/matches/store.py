@@ -105,11 +105,12 @@ class MatchStore:
       out: result file of the match; None keeps nothing.
       key: hash that identifies what is played; games with another key are ignored.
       players: number of players at a table.
+      stats: number of statistics that the game reports for each episode.
     """
 
-    def __init__(self, out: Path | None, key: str, players: int) -> None:
+    def __init__(self, out: Path | None, key: str, players: int, stats: int) -> None:
         self.path = out.with_suffix(_GAMES) if out else None
-        self.key, self.players = key, players
+        self.key, self.players, self.stats = key, players, stats
 
     def load(self, deals: int) -> list[Games]:
         """Games that an earlier process with the same settings played, at most `deals` deals: one list, or no list."""
@@ -136,7 +137,7 @@ class MatchStore:
             "truncated": (np.bool_, (None,)),
             **dict.fromkeys(("decisions", "deals", "seats"), (np.int64, (None,))),
             "scores": (np.int64, (None, self.players)),
-            "stats": (np.int64, (None, columns["stats"].shape[1] if np.ndim(columns.get("stats")) == 2 else 0)),
+            "stats": (np.int64, (None, self.stats)),
         }
         require_arrays(path, saved, expected)
         games, count = Games(**columns), len(columns["won"])

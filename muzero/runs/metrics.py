@@ -93,12 +93,13 @@ class Metrics:
 
     def __init__(self, run_dir: str | Path, *, offset: int) -> None:
         path, timings = Path(run_dir) / METRICS, Path(run_dir) / TIMINGS
-        for file in (path, timings):
-            if offset == 0 and file.exists() and file.stat().st_size:
-                file.replace(file.with_suffix(f".before{file.suffix}"))
-        lines = _cut(path, offset)
-        _keep_lines(timings, lines)
-        self._files = [open(timings, "ab"), open(path, "ab")]  # noqa: SIM115
+        with writing(path):
+            for file in (path, timings):
+                if offset == 0 and file.exists() and file.stat().st_size:
+                    file.replace(file.with_suffix(f".before{file.suffix}"))
+            lines = _cut(path, offset)
+            _keep_lines(timings, lines)
+            self._files = [open(timings, "ab"), open(path, "ab")]  # noqa: SIM115
 
     def log(self, record: Record, timings: Record | None = None) -> None:
         """Appends a line to both files. NaN and infinity become null."""

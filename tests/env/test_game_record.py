@@ -113,7 +113,7 @@ def test_files_that_are_no_game_records_are_refused(
     path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
     with pytest.raises(GameRecordError, match=message):
         GameRecord.read(path)
-    assert main([str(path), str(tmp_path / "nothing.json")]) == 1
+    assert main([str(path), str(tmp_path / "nothing.json")]) == 2
     errors = capsys.readouterr().err.splitlines()
     assert errors[0].startswith(f"{path}: ")
     assert errors[1].startswith(f"{tmp_path / 'nothing.json'}: cannot be read")
