@@ -239,7 +239,17 @@ def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork,
     if max(counts) > players:
         trained = make_network(largest, model).weights_for(players, trained)
     network.load_state_dict(trained)
+    _require_numbers(key, network)
     return network, _trained_search(agent)
+
+
+@torch.inference_mode()
+def _require_numbers(key: str, network: BaseNetwork) -> None:
+    """Refuse a network whose weights are finite, but so large that what it says of a new game is no number."""
+    tables = env.make(network.spec.game, 1, network.spec.num_players)
+    outputs = network.initial(torch.from_numpy(tables.obs).to(next(network.parameters()).device), "maxn")
+    good = all(bool(torch.isfinite(part).all()) for part in outputs)
+    require(good, f"{key}, its weights", "finite outputs for a new game", "NaN or infinity")
 
 
 def _trained_search(agent: dict[str, Any]) -> SearchConfig:

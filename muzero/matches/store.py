@@ -181,7 +181,7 @@ class MatchStore:
         assert self.path is not None
         for old in self.path.parent.glob(self._in_flight_path("*").name):
             first = old.stem.rpartition("-")[2]
-            if before is None or (first.isdigit() and int(first) < before):
+            if old.is_file() and (before is None or (first.isdigit() and int(first) < before)):
                 old.unlink(missing_ok=True)
 
 

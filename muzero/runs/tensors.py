@@ -13,6 +13,7 @@ from torch import Tensor
 from muzero.runs.files import CheckpointError, wrap_errors, write
 
 Tensors = Mapping[str, Tensor]
+_LARGEST = 1e9  # size of no weight; the step count of an optimiser, a tensor too, stays below it
 _SMALLEST = 1e-20  # size below which a weight has no effect; numbers of single precision are normal down to 1e-38
 
 
@@ -33,12 +34,12 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def require_finite(path: Path, tensors: Tensors) -> None:
-    """Refuses tensors with NaN or infinity; the error names the file and the tensor."""
+    """Refuses tensors with NaN, infinity, or numbers as large as training never makes them; the error names them."""
     for name, tensor in tensors.items():
         if tensor.is_floating_point() or tensor.is_complex():
-            sick = int(tensor.numel() - torch.isfinite(tensor).sum())
+            sick = int(tensor.numel() - (tensor.abs() <= _LARGEST).sum())
             if sick:
-                found = f"{sick} of {tensor.numel()} that are NaN or infinite"
+                found = f"{sick} of {tensor.numel()} that are NaN, infinite or larger than {_LARGEST:g}"
                 raise CheckpointError(f"{path}: tensor {ascii(name)[1:-1]}: expected finite numbers, got {found}")
 
 

@@ -18,7 +18,7 @@ from muzero.data.targets import Moves
 from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
-from muzero.runs.files import wrap_errors
+from muzero.runs.files import CheckpointError, wrap_errors
 from muzero.selfplay.opponents import Curriculum, Pool
 from muzero.training import saved_state
 from muzero.training.learner import Learner
@@ -161,8 +161,10 @@ class RunState:
         memory = found.path / "optimizer.safetensors"
         saved_state.check_optimizer(memory, tensors["optimizer"], state["optimizer"], self._optimizer_settings())
         self.network.load_state_dict(tensors["weights"])
-        with wrap_errors(memory):
+        try:
             restore_optimizer(learner.optimizer, self.network, tensors["optimizer"], state["optimizer"])
+        except CheckpointError as error:
+            raise CheckpointError(f"{memory}: {error}") from None
         if learner.ema is not None:
             average = saved_state.group(found, "safetensors", "ema")
             saved_state.check_weights(found.path / checkpoint.EMA, average, self.network)

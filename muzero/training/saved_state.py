@@ -42,6 +42,8 @@ _GENERATOR = record(
     }
 )
 _MOST_TENSORS = 100_000
+_LARGEST_STEP = 1000.0  # largest average gradient of Adam, in roots of the average square; it is below 10 in truth
+_NEGLIGIBLE = 1e-12
 _ESSENTIAL = ("lr", "betas", "eps", "weight_decay")  # settings of an optimiser without a default
 SCHEMA = record(
     {
@@ -118,6 +120,10 @@ def check_optimizer(path: Path, tensors: Mapping[str, Tensor], state: Json, sett
                 good = tensor.numel() == 1 and tensor.is_floating_point() and float(tensor) >= 0
                 require(good, name, "one number, 0 or more", f"{tensor.dtype} {list(tensor.shape)}")
             require(not key.endswith("_sq") or bool((tensor >= 0).all()), name, "0 or more", "negative numbers")
+            average = tensors.get(f"exp_avg/{parameter}") if key == "exp_avg_sq" else None
+            if average is not None and average.shape == tensor.shape:  # a step of Adam is their ratio
+                fits = average.abs() <= _LARGEST_STEP * tensor.sqrt() + _NEGLIGIBLE
+                require(bool(fits.all()), f"exp_avg/{parameter}", f"at most {_LARGEST_STEP:g} deviations", "more")
         complete = max(kinds.values(), key=len, default=set())
         for parameter, keys in kinds.items():
             require(keys == complete, f"memory of {parameter}", f"{sorted(complete)}", sorted(keys))

@@ -23,7 +23,7 @@ import torch
 from tests.fuzz.commands import SECONDS, TARGETS, Outcome, copy_samples, mutate, run
 from tests.fuzz.samples import make_samples
 
-GOOD = ("success", "refused")
+GOOD = ("success", "refused", "unwritable")
 MOST_GROWTH = 2.0  # largest peak of memory, relative to that of the unchanged files
 
 

@@ -135,7 +135,8 @@ class Outcome:
     """Outcome of a command on a mutant.
 
     Attributes:
-      kind: "success", "refused" (exit code 2 with a named reason), or a defect: "traceback", "hang", "memory",
+      kind: "success", "refused" (exit code 2 with a named reason), "unwritable" (exit code 1, with the name of a file
+        that cannot be written because something else stands there), or a defect: "traceback", "hang", "memory",
         "unnamed" (exit code 2 without a reason), "exit code N".
       detail: output of the command, or its traceback.
       seconds: time it took.
@@ -189,6 +190,8 @@ def run(target: Target, home: Path, most_megabytes: float) -> Outcome:
         signal.signal(signal.SIGALRM, before)
     seconds, peak = time.perf_counter() - started, peak_megabytes()
     said = errors.getvalue().strip()
+    if kind == "exit code 1" and ": cannot be written: " in said and "Traceback" not in said:
+        kind = "unwritable"  # a directory in place of a file that the command would write
     if kind == "refused" and (not said or "Traceback" in said or not _names(said, home)):
         kind = "unnamed"
     if kind in ("success", "refused") and peak > most_megabytes:

@@ -191,7 +191,7 @@ def mutate_yaml(data: bytes, rng: random.Random) -> bytes:
     changed = mutate_value(yaml.safe_load(data), rng)
     try:
         return yaml.safe_dump(changed, allow_unicode=rng.random() < 0.5).encode()
-    except (UnicodeEncodeError, ValueError):
+    except (UnicodeEncodeError, ValueError, RecursionError):
         return _text(changed)
 
 
@@ -213,7 +213,7 @@ def mutate_array(array: np.ndarray[Any, Any], rng: random.Random) -> np.ndarray[
             info = np.iinfo(array.dtype)
             flat[at] = rng.choice((info.min, info.max, 0, 1, max(info.min, int(flat[at]) - 1), info.max // 2))
         return array
-    if kind == 4:
+    if kind == 4 and array.dtype.kind in "iufb":
         return array.astype(rng.choice((np.float64, np.int8, np.int64, np.bool_, np.complex64, "U3", np.float16)))
     if kind == 5:
         return array.reshape(-1) if rng.random() < 0.5 else array[None]
