@@ -93,6 +93,8 @@ class Metrics:
 
     def __init__(self, run_dir: str | Path, *, offset: int) -> None:
         path, timings = Path(run_dir) / METRICS, Path(run_dir) / TIMINGS
+        for file in (path, timings):
+            require(not file.exists() or file.is_file(), str(file), "a file", "something else, such as a device")
         with writing(path):
             for file in (path, timings):
                 if offset == 0 and file.exists() and file.stat().st_size:

@@ -272,7 +272,7 @@ class SelfPlay:
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a checkpoint."""
-        blobs = state.get("tables", np.zeros(0))
+        blobs = np.atleast_1d(state.get("tables", np.zeros(0)))
         require(len(blobs) == self.tables.num_envs, "self-play tables", str(self.tables.num_envs), len(blobs))
         check_saved_games(state, self.state(), self.spec, len(self.bots), int(self.tables.rules["max_decisions"]))
         self.trajectory.load(state)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -24,6 +25,7 @@ from tests.fuzz.commands import SECONDS, TARGETS, Outcome, copy_samples, mutate,
 from tests.fuzz.samples import make_samples
 
 GOOD = ("success", "refused", "unwritable")
+_MOST_BYTES = 12 * 2**30  # address space of the fuzzer
 MOST_GROWTH = 2.0  # largest peak of memory, relative to that of the unchanged files
 
 
@@ -42,6 +44,8 @@ def fuzz(
     counts: Counter[tuple[str, str]] = Counter()
     defects: list[str] = []
     torch.set_num_threads(1)
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, most))  # a mutant that takes all memory fails alone
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
         samples, home = Path(place) / "samples", Path(place) / "mutant"
         # The samples are made where the mutants will be, because a match's store knows the path of its agents.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 _MEANS = {"score_difference": 1.5, "length": 90.0, "truncated": 0.0}
 
 
