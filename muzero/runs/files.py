@@ -16,7 +16,7 @@ import socket
 import stat
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -197,12 +197,18 @@ def verify(path: Path, expected: Json) -> None:
 def read_bytes(path: Path, most: int) -> bytes:
     """Reads a regular file of limited size."""
     with wrap_errors(path), open(path, "rb", opener=_open_at_once) as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise CheckpointError(f"{path}: expected a file, got something else, such as a device or a pipe")
-        if found.st_size > most:
-            raise CheckpointError(f"{path}: expected at most {most} bytes, got {found.st_size}")
+        size = _regular_size(path, file.fileno())
+        if size > most:
+            raise CheckpointError(f"{path}: expected at most {most} bytes, got {size}")
         return file.read(most)
+
+
+def _regular_size(path: Path, descriptor: int) -> int:
+    """Size of an open file; refuses devices and pipes, which may never end."""
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise CheckpointError(f"{path}: expected a file, got something else, such as a device or a pipe")
+    return found.st_size
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -247,11 +253,13 @@ def read_yaml(path: Path, check: Check = mapping(anything)) -> Json:  # noqa: B0
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Reads the arrays of an npz file; pickled and compressed arrays, and sizes beyond the file's, are refused."""
     arrays: dict[str, NDArray[Any]] = {}
-    with wrap_errors(path), open(path, "rb", opener=_open_at_once) as file, zipfile.ZipFile(file) as archive:
+    with wrap_errors(path), ExitStack() as stack:
+        file = stack.enter_context(open(path, "rb", opener=_open_at_once))
+        size = _regular_size(path, file.fileno())
+        archive = stack.enter_context(zipfile.ZipFile(file))
         members = archive.infolist()
         if len(members) > _MOST_ARRAYS:
             refuse("arrays", f"at most {_MOST_ARRAYS}", len(members))
-        size = os.fstat(file.fileno()).st_size
         for entry in members:
             name = entry.filename.removesuffix(".npy")
             if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:

@@ -71,7 +71,9 @@ def fuzz(
                 if not quiet:
                     print(defects[-1], flush=True)
             if not quiet and (number + 1) % 500 == 0:
-                print(f"{number + 1} mutants, {time.monotonic() - started:.0f} s, {len(defects)} defects", flush=True)
+                kinds = Counter(kind for (_, kind), count in counts.items() for _ in range(count))
+                spent = time.monotonic() - started
+                print(f"{number + 1} mutants, {spent:.0f} s: {dict(kinds)}, slowest {slowest:.1f} s", flush=True)
             if only is not None and not quiet:
                 print(found)
     if not quiet:

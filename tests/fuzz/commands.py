@@ -106,13 +106,13 @@ class Target:
 
 TARGETS: dict[str, Target] = {
     "evaluate": Target(
-        evaluate, (f"{_NEWEST}/weights.safetensors", f"{_NEWEST}/ema.*", f"{_NEWEST}/manifest.json"), 0.14
+        evaluate, (f"{_NEWEST}/weights.safetensors", f"{_NEWEST}/ema.*", f"{_NEWEST}/manifest.json"), 0.12
     ),
-    "evaluate_file": Target(evaluate_file, (f"{_NEWEST}/weights.safetensors",), 0.14),
+    "evaluate_file": Target(evaluate_file, (f"{_NEWEST}/weights.safetensors",), 0.13),
     "resume_match": Target(resume_match, ("match/*.npz",), 0.15),
-    "ladder": Target(play_ladder, (f"{_NEWEST}/*s.safetensors", f"{_NEWEST}/manifest.json"), 0.02),
-    "report": Target(read_report, ("run/*.jsonl", "run/config.yaml", f"{_NEWEST}/state.json"), 0.2),
-    "report_with_plots": Target(draw_report, ("run/*.jsonl", "run/config.yaml"), 0.01),
+    "ladder": Target(play_ladder, (f"{_NEWEST}/*s.safetensors", f"{_NEWEST}/manifest.json"), 0.01),
+    "report": Target(read_report, ("run/*.jsonl", "run/config.yaml", f"{_NEWEST}/state.json"), 0.22),
+    "report_with_plots": Target(draw_report, ("run/*.jsonl", "run/config.yaml"), 0.004),
     "resume": Target(
         resume,
         (
@@ -124,9 +124,9 @@ TARGETS: dict[str, Target] = {
             "run/*.jsonl",
             "run/checkpoints/*/weights.safetensors",
         ),
-        0.22,
+        0.15,
     ),
-    "game_record": Target(check_records, ("records/*.json",), 0.15),
+    "game_record": Target(check_records, ("records/*.json",), 0.216),
 }
 
 
