@@ -75,6 +75,7 @@ def check_state(found: Checkpoint, bots: list[str]) -> None:
     with wrap_errors(found.path / STATE):
         check_value(SCHEMA, found.state)
         curriculum, pool = found.state["curriculum"], found.state["pool"]
+        require(curriculum["bots"] == bots, "curriculum.bots", f"{bots}, as in this run", curriculum["bots"])
         for name in ("rates", "games"):
             good = len(curriculum[name]) == len(bots)
             require(good, f"curriculum.{name}", f"{len(bots)} numbers, one per bot", len(curriculum[name]))
