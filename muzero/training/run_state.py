@@ -180,7 +180,10 @@ class RunState:
         self.curriculum.load(state["curriculum"])
         self.pool.members = [int(member) for member in state["pool"]]
         self._members_before = list(self.pool.members)
-        self.rng = rng_from_json(state["rng"])
+        try:
+            self.rng = rng_from_json(state["rng"])
+        except CheckpointError as error:
+            raise CheckpointError(f"{found.path / checkpoint.STATE}: rng: {error}") from None
         self.iteration, self.saved = found.iteration, found.path
 
     def _optimizer_settings(self) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -44,9 +45,11 @@ def fuzz(
     counts: Counter[tuple[str, str]] = Counter()
     defects: list[str] = []
     torch.set_num_threads(1)
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, most))  # a mutant that takes all memory fails alone
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, before[1]))  # a mutant that takes all memory fails alone
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_AS, before)
+        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="fuzz-"))
         samples, home = Path(place) / "samples", Path(place) / "mutant"
         # The samples are made where the mutants will be, because a match's store knows the path of its agents.
         make_samples(home)

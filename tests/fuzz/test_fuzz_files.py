@@ -15,9 +15,9 @@ QUICK = ("evaluate", "evaluate_file", "resume_match", "report", "resume", "game_
 
 def test_mutants_of_all_files_are_read_or_refused_by_name() -> None:
     seed = random.SystemRandom().randrange(10**6)
-    counts, defects = fuzz(60, seed, targets=QUICK, quiet=True)
+    counts, defects = fuzz(40, seed, targets=QUICK, quiet=True)
     assert not defects, "\n\n".join(defects)
-    assert sum(counts.values()) == 60
+    assert sum(counts.values()) == 40
     kinds = {kind for _, kind in counts}
     assert kinds >= {"success", "refused"}
 
@@ -31,7 +31,7 @@ def test_fuzzer_finds_tracebacks_unnamed_refusals_and_memory(tmp_path: Path) -> 
     grown: list[bytes] = []
 
     def hungry(home: Path) -> int:
-        grown.append(bytes(200 * 2**20))
+        grown.append(b"x" * (200 * 2**20))
         return 0
 
     assert run(Target(_broken, (), 1.0), tmp_path, 1e9).kind == "traceback"
