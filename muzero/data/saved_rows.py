@@ -18,7 +18,7 @@ from muzero.model.spec import GameSpec
 
 _LARGEST = 1e6  # largest reward, value or return
 _POLICY_TOLERANCE = 1e-2  # accepted distance of a policy's sum from 1
-_FLOATS = ("rewards", "returns", "last_values", "policy")
+_FLOATS = ("rewards", "returns", "last_values", "policy", "scores", "final_scores", "weight", "typical")
 
 
 def column_limits(spec: GameSpec) -> NDArray[np.int64]:
@@ -61,8 +61,9 @@ def check_rows(where: str, rows: Mapping[str, NDArray[Any]], spec: GameSpec) -> 
     require(not len(wrong), f"{where}action", "legal actions", f"an illegal one in row {wrong[:1].tolist()}")
     for name in _FLOATS:
         if name in rows:
-            fits = np.abs(rows[name]) <= _LARGEST  # False for NaN
-            require(bool(fits.all()), f"{where}{name}", f"numbers up to {_LARGEST:g}", rows[name][~fits][:3].tolist())
+            numbers = np.atleast_1d(rows[name]).astype(np.float64)
+            fits = np.abs(numbers) <= _LARGEST  # False for NaN
+            require(bool(fits.all()), f"{where}{name}", f"numbers up to {_LARGEST:g}", numbers[~fits][:3].tolist())
     values = rows["values"]
     fits = np.isnan(values) | (np.abs(values) <= _LARGEST)
     require(bool(fits.all()), f"{where}values", f"numbers up to {_LARGEST:g}, or NaN", values[~fits][:3].tolist())

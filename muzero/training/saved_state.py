@@ -153,6 +153,8 @@ def check_replay(path: Path, arrays: dict[str, Any], replay: ReplayBuffer, spec:
         lengths = {len(arrays[name]) for name in ("obs", "action", "legal", "policy", "values", "weight")}
         require(len(lengths) == 1, "arrays", "the same number of decisions", sorted(lengths))
         check_rows("", arrays, spec)
+        least = float(arrays["weight"].min(initial=1.0))
+        require(least >= 1e-12, "weight", "1e-12 or more: importance weights divide by it", least)
         small = [name for name in ("head", "tail", "added", "seen") if not 0 <= int(arrays[name]) < 2**62]
         require(not small, ", ".join(small), "0 or more", [int(arrays[name]) for name in small])
 
