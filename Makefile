@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip
 
 MODULE_SOURCES := $(shell find env mcts muzero native -name '*.h' -o -name '*.cpp')
 CPP_FILES := $(shell find env mcts muzero native tests -name '*.h' -o -name '*.cpp')
-SHELL_FILES := .ci/run $(wildcard slurm/*.sh slurm/*.sbatch tests/slurm/*.sh)
+SHELL_FILES := .ci/run $(wildcard slurm/*.sh slurm/*.sbatch tests/slurm/*.sh tests/arena/*.sh)
 
 ifeq ($(CI),true)
 override CMAKE_ARGS += -DBELIEF_WERROR=ON
@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup train test test-all bench lint format stubs asan fuzz fuzz-files clean
+.PHONY: help setup train play arena test test-all bench lint format stubs asan fuzz fuzz-files clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -64,6 +64,12 @@ setup: $(INSTALLED) ## create the virtual environment and build the extension mo
 
 train: setup ## train an agent: make train VARIANT=baseline ARGS="seed=1"
 	$(BIN)/python -m muzero.train +variant=$(VARIANT) $(ARGS)
+
+play: setup ## play against a trained agent in this terminal: make play ARGS="game=skyjo you=1"
+	@$(BIN)/python -m muzero.play $(ARGS)
+
+arena: setup ## play against trained agents in a browser: make arena ARGS="port=8080"
+	$(BIN)/python -m muzero.arena $(ARGS)
 
 # One process per core, each with one thread: more threads would wait for each other. A file is run by one process, so
 # that what its tests share (Ray actors, trained networks) is made once, in the order of tests/conftest.py.

@@ -10,9 +10,10 @@
 """
 
 from env.description import DEFAULT_BOT, GameDescription, Rules, SlotClasses, describe, games
-from env.vector import SKIP, Bot, Records, VecEnv, make, parse_bot
+from env.vector import DEALER, SKIP, Bot, Records, VecEnv, make, parse_bot
 
 __all__ = [
+    "DEALER",
     "DEFAULT_BOT",
     "SKIP",
     "Bot",

@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 
 SKIP: int = -1
 
+DEALER: int = -2
+
 def games() -> list[str]: ...
 
 class Field:
@@ -23,6 +25,9 @@ class Field:
 
     @property
     def card(self) -> bool: ...
+
+    @property
+    def absent(self) -> bool: ...
 
 class TokenGroup:
     @property
@@ -62,6 +67,12 @@ class PhaseRule:
 
     @property
     def turn_passes(self) -> bool: ...
+
+    @property
+    def leaves_round(self) -> bool: ...
+
+    @property
+    def last_phase(self) -> int: ...
 
 class ChanceRule:
     @property

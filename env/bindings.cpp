@@ -208,6 +208,7 @@ std::vector<std::shared_ptr<Bot>> seats_of(const PyEnv& env, const nb::list& bot
 NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no leaks: workers keep their agents
   m.attr("SKIP") = kSkip;
+  m.attr("DEALER") = kDealer;
   m.def("games", [] {
     std::vector<std::string> names;
     for_each_game([&](auto game) { names.push_back(decltype(game)::kName); });

@@ -21,7 +21,8 @@ inline void bind_description(nb::module_& m) {
       .def_ro("vocabulary", &Field::vocabulary)
       .def_ro("place", &Field::place)
       .def_ro("seat", &Field::seat)
-      .def_ro("card", &Field::card);
+      .def_ro("card", &Field::card)
+      .def_ro("absent", &Field::absent);
   nb::class_<TokenGroup>(m, "TokenGroup")
       .def_ro("name", &TokenGroup::name)
       .def_ro("count", &TokenGroup::count)
@@ -34,7 +35,9 @@ inline void bind_description(nb::module_& m) {
   nb::class_<PhaseRule>(m, "PhaseRule")
       .def_ro("possible", &PhaseRule::possible)
       .def_ro("next_phase", &PhaseRule::next_phase)
-      .def_ro("turn_passes", &PhaseRule::turn_passes);
+      .def_ro("turn_passes", &PhaseRule::turn_passes)
+      .def_ro("leaves_round", &PhaseRule::leaves_round)
+      .def_ro("last_phase", &PhaseRule::last_phase);
   nb::class_<ChanceRule>(m, "ChanceRule")
       .def_ro("possible", &ChanceRule::possible)
       .def_ro("pool", &ChanceRule::pool)

@@ -31,7 +31,8 @@
 //               void stats(int32_t*) const                               [S] one for each name in stat_names()
 //   knowledge   void observe(const Rules&, int seat, int16_t*, bool counts) const    what the seat may see, and no more
 //               void unseen_counts(int seat, int16_t*) const             [kPools, kCardKinds] exact belief
-//               void determinize(const Rules&, int seat, uint64_t key)   resamples all that the seat cannot know
+//               void determinize(const Rules&, int seat, uint64_t key)   resamples all that the seat cannot know, or, for
+//                                                                        kDealer, exactly what no player has seen
 //               void true_cards(int seat, int8_t*) const                 [slots of all players] code of the card in a
 //                                                                        slot if the seat cannot see it, else 0; the
 //                                                                        seat's own slots first. For training alone
@@ -86,13 +87,18 @@ namespace env {
 using native::make_key;
 using native::Rng;
 
+// Observer who knows what any of the players has seen, and no more. Cards that nobody has seen are a uniform draw given
+// that knowledge, whatever the players have concluded from it: the players' decisions are no evidence about them.
+inline constexpr int kDealer = -2;
+
 // A number of a token. Observations are rows of int16: groups of tokens, each a block [count, fields.size()].
 struct Field {
   std::string name;
-  int vocabulary;      // size of the vocabulary: values are 0..vocabulary-1
-  bool place = false;  // names a slot, or a block of slots, which the game's symmetries relabel
-  bool seat = false;   // names the token's player, counted from the observer, so it changes with the observer
-  bool card = false;   // shows a card, in the code of the slots' cards: in a slot, or in a place that all share
+  int vocabulary;       // size of the vocabulary: values are 0..vocabulary-1
+  bool place = false;   // names a slot, or a block of slots, which the game's symmetries relabel
+  bool seat = false;    // names the token's player, counted from the observer, so it changes with the observer
+  bool card = false;    // shows a card, in the code of the slots' cards: in a slot, or in a place that all share
+  bool absent = false;  // 1 if the token's player has left the round: the turn passes over such players
 };
 
 struct TokenGroup {
@@ -131,6 +137,8 @@ struct PhaseRule {
   bool possible = false;  // whether the action can be legal in the phase
   int next_phase = 0;
   bool turn_passes = false;
+  bool leaves_round = false;  // the turn passes over the player from now on, until nobody is left; then all are back
+  int last_phase = 0;         // phase that follows if the player leaves the round and one other player stays in it
 };
 
 // Event that may follow an action in a phase.

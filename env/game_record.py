@@ -2,7 +2,8 @@
 
 A game record is JSON: game, rules, seed and number of the deal, the agents by seat, all actions, and the result. It
 does not hold the cards: a deal is a function of its seed, so the file is enough to deal all cards again, hidden ones
-included. For that reason only finished games are recorded.
+included. For that reason only finished games are recorded. A record of a game whose deal was promised by a hash
+(`env.fair_deal`) also holds the hash and the nonce, and is checked against them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from env.description import describe, games
+from env.fair_deal import FairDeal, commitment
 from env.vector import VecEnv, make
 
 FORMAT = 1
@@ -39,6 +42,7 @@ class GameRecord:
       actions: actions of all players, in order.
       scores, ranks: final scores and ranks, by seat.
       truncated: whether the game was cut off by its limit of decisions.
+      commitment, nonce: hash that was shown before the deal, and what was hashed with the seed; "" without a promise.
     """
 
     game: str
@@ -51,12 +55,21 @@ class GameRecord:
     scores: list[int]
     ranks: list[int]
     truncated: bool
+    commitment: str = ""
+    nonce: str = ""
 
     @staticmethod
     def of(
-        tables: VecEnv, table: int, *, seed: int, deal: int, agents: Sequence[str], actions: Sequence[int]
+        tables: VecEnv,
+        table: int,
+        *,
+        seed: int,
+        deal: int,
+        agents: Sequence[str],
+        actions: Sequence[int],
+        fair: FairDeal | None = None,
     ) -> GameRecord:
-        """Record of a table whose game has just ended."""
+        """Record of a table whose game has just ended; `fair` is the deal that was promised, if one was."""
         if not tables.done[table]:
             raise GameRecordError(f"table {table}: expected a finished game, because a record gives all cards away")
         return GameRecord(
@@ -70,13 +83,21 @@ class GameRecord:
             tables.scores[table].tolist(),
             tables.ranks[table].tolist(),
             bool(tables.truncated[table]),
+            fair.commitment if fair else "",
+            fair.nonce if fair else "",
         )
+
+    def content(self) -> dict[str, Any]:
+        """Content of the file; a promise that was not made is left out."""
+        promised = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name)}
+        required = {name: value for name, value in asdict(self).items() if name in _SHAPES}
+        return {"format": FORMAT, **required, **promised}
 
     def save(self, path: Path) -> None:
         """Writes the file under a temporary name and renames it, so that a file is never incomplete."""
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.draft")
-        draft.write_text(json.dumps({"format": FORMAT, **asdict(self)}) + "\n")
+        draft.write_text(json.dumps(self.content()) + "\n")
         draft.replace(path)
 
     @staticmethod
@@ -92,12 +113,12 @@ class GameRecord:
             raise GameRecordError(f"{path}: cannot be read ({error})") from None
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
             raise GameRecordError(f"{path}: expected a game record of format {FORMAT}")
-        for name, good in _SHAPES.items():
-            if name not in content:
+        for name, good in {**_SHAPES, **_OPTIONAL}.items():
+            if name not in content and name in _SHAPES:
                 raise GameRecordError(f"{path}: {name} is missing")
-            if not good(content[name]):
+            if name in content and not good(content[name]):
                 raise GameRecordError(f"{path}: {name} cannot be {_short(content[name])}")
-        unknown = sorted(set(content) - set(_SHAPES))
+        unknown = sorted(set(content) - set(_SHAPES) - set(_OPTIONAL))
         if unknown:
             raise GameRecordError(f"{path}: unknown keys {ascii(', '.join(unknown))[1:-1][:200]}")
         return GameRecord(**content)
@@ -150,6 +171,10 @@ _SHAPES: dict[str, Callable[[Any], bool]] = {
     "ranks": _integers,
     "truncated": lambda value: isinstance(value, bool),
 }
+_OPTIONAL: dict[str, Callable[[Any], bool]] = {
+    "commitment": lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None,
+    "nonce": lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{1,128}", value) is not None,
+}
 
 
 def deal(record: GameRecord) -> VecEnv:
@@ -162,9 +187,21 @@ def deal(record: GameRecord) -> VecEnv:
         raise GameRecordError(f"the table cannot be set: {error}") from None
     if version != record.version:
         raise GameRecordError(f"version: {record.game} is now {version}, the record is of {record.version}")
+    require_promised_deal(record)
     tables = make(record.game, 1, len(record.agents), record.rules, record.seed, auto_reset=False)
     tables.reset(deals=[record.deal])
     return tables
+
+
+def require_promised_deal(record: GameRecord) -> None:
+    """Raises `GameRecordError` if the record's deal was promised and is another one than it says."""
+    if bool(record.commitment) != bool(record.nonce):
+        raise GameRecordError("commitment and nonce: expected both or neither")
+    found = commitment(record.seed, record.nonce)
+    if record.commitment and found != record.commitment:
+        raise GameRecordError(f"commitment: seed and nonce give {found}, the record says {record.commitment}")
+    if record.commitment and record.deal:
+        raise GameRecordError(f"deal: expected 0, because the promise is about the seed alone, got {record.deal}")
 
 
 def play_again(record: GameRecord, tables: VecEnv) -> Iterator[tuple[int, int]]:
@@ -218,7 +255,8 @@ def narrate(record: GameRecord, boards: bool = False) -> Iterator[str]:
     for seat, (who, score, rank) in enumerate(zip(record.agents, record.scores, record.ranks, strict=True)):
         yield f"rank {rank}  seat {seat} {who:{width}}  {score:5}"
     cut = ", cut off by its limit of decisions" if record.truncated else ""
-    yield f"verified: {len(record.actions)} decisions{cut}, scores and ranks as recorded"
+    promised = ", cards as promised" if record.commitment else ""
+    yield f"verified: {len(record.actions)} decisions{cut}, scores and ranks as recorded{promised}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -243,7 +281,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             record = GameRecord.read(path)
             if options.check:
                 verify(record)
-                print(f"{path}: good, {len(record.actions)} decisions")
+                promised = ", dealt as promised" if record.commitment else ""
+                print(f"{path}: good, {len(record.actions)} decisions{promised}")
             else:
                 for line in narrate(record, options.boards):
                     print(line)

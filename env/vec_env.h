@@ -125,10 +125,10 @@ class VecEnv final : public AnyVecEnv {
     }
   }
 
-  // Resamples at table i everything that seat seats[i] cannot know. The seed names the sample: copies of a table that
-  // are given the same seed become equal again.
+  // Resamples at table i everything that seat seats[i], which may be kDealer, cannot know. The seed names the sample:
+  // copies of a table that are given the same seed become equal again.
   void determinize(const int8_t* seats, const uint64_t* seeds) override {
-    require_seats(seats);
+    require_seats(seats, true);
     each_table([&](int i) {
       Game& game = tables_[static_cast<size_t>(i)];
       game.determinize(rules_, seats[i], make_key({seeds[i], game.rng.key, game.decisions}));
@@ -427,8 +427,10 @@ class VecEnv final : public AnyVecEnv {
     throw std::out_of_range("table " + std::to_string(i) + ": seat " + std::to_string(seat) + ", expected 0 to " +
                             std::to_string(options_.num_players - 1));
   }
-  void require_seats(const int8_t* seats) const {
-    for (int i = 0; i < batch(); ++i) require_seat(i, seats[i]);
+  void require_seats(const int8_t* seats, bool or_dealer = false) const {
+    for (int i = 0; i < batch(); ++i) {
+      if (!or_dealer || seats[i] != kDealer) require_seat(i, seats[i]);
+    }
   }
   const Options options_;
   const typename Game::Rules rules_;

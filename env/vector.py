@@ -16,6 +16,9 @@ from env.description import describe, split_rules
 SKIP: int = _native.SKIP
 """Action that leaves a table as it is."""
 
+DEALER: int = _native.DEALER
+"""Observer who knows what any player has seen: `VecEnv.determinize` deals what nobody has seen anew, exactly."""
+
 # Limits of one call into the core, which does not notice Ctrl-C: a second or less.
 _INTERRUPTIBLE = 1 << 22  # decisions per call
 _GAMES_AT_ONCE = 1 << 14
@@ -312,13 +315,14 @@ class VecEnv:
         """Resamples, at every table, everything that a seat cannot know, including the future.
 
         Args:
-          seat: one seat for all tables, or [B] seats.
+          seat: one seat for all tables, or [B] seats; `DEALER` for everything that no player has seen.
           seed: one number, from which every table gets a sample of its own, or [B] numbers: tables in the same
             state with the same number get the same sample.
         """
         if not isinstance(seed, np.ndarray):
             seed = np.uint64(_require_seed(seed)) ^ (np.arange(self.num_envs, dtype=np.uint64) << np.uint64(32))
-        self._native.determinize(self._seats(seat), seed)
+        dealer = not isinstance(seat, np.ndarray) and seat == DEALER
+        self._native.determinize(np.full(self.num_envs, DEALER, np.int8) if dealer else self._seats(seat), seed)
 
     def relabel(self, rows: NDArray[np.int16], to: NDArray[np.int8]) -> NDArray[np.int16]:
         """Observations as if slots had other names, for games in which their order has no meaning (`info.symmetric`).

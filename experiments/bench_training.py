@@ -8,6 +8,10 @@ episodes, as long as those of the curriculum's bots, and all its steps.
 
 Each figure has a yardstick that is measured in turn with it:
 
+    learner_flops_fraction  operations of a step's matrix products (counted on the torch network, so the same for every
+                         backend) per second of `Trainer.learn`, as a fraction of sgemm with as many threads;
+                         `one_thread_flops_fraction`: of passes alone, on one thread
+    core_use             CPU time of all processes of training, per core and second, over iterations of the CPU preset
     learner_efficiency   steps of `Trainer.learn` (replay buffer, transfer, step, priorities) compared with forward and
                          backward passes of the same network and losses on one batch; the lower of the two presets';
                          `target_share`: part of these passes that encodes the next positions, for targets
@@ -43,6 +47,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import env
 from experiments.bench_env import cpu_model
 from experiments.bench_search import seconds, situations
+from experiments.common.yardsticks import cpu_seconds, flops_of, profile_by_kind, sgemm_flops
 from muzero.config import Config
 from muzero.data.replay_buffer import ReplayBuffer
 from muzero.data.trajectory import Episode
@@ -53,6 +58,7 @@ from muzero.runs.run_directory import RunDirectory, open_run
 from muzero.selfplay.opponents import Curriculum, OpponentMix
 from muzero.selfplay.ray_runtime import RayRuntime
 from muzero.selfplay.worker import PlayResult, SelfPlay
+from muzero.training.backend import NativeTraining, native_training, network_to_train
 from muzero.training.command import CHANGEABLE, read_config
 from muzero.training.losses import LOSSES, compiled_losses, window_losses
 from muzero.training.trainer import Trainer, play_request
@@ -144,10 +150,12 @@ def iterations(trainer: TimedTrainer, at_least: float) -> Figures:
         trainer.iterate()
     rows: list[dict[str, Any]] = []
     before = len(trainer.played)
-    started = time.perf_counter()
+    processes = [os.getpid(), *child_processes()]
+    used, started = cpu_seconds(processes), time.perf_counter()
     while len(rows) < 2 or time.perf_counter() - started < at_least:
         rows.append(trainer.iterate()[1])
     elapsed, played = time.perf_counter() - started, trainer.played[before:]
+    used = cpu_seconds(processes) - used
     if trainer.asynchronous:
         trainer.runtime.gather()  # games under way would disturb the next measurement
     stages = {name: statistics.mean(row["seconds"][name] for row in rows) for name in rows[0]["seconds"]}
@@ -158,12 +166,18 @@ def iterations(trainer: TimedTrainer, at_least: float) -> Figures:
     return {
         "iterations": len(rows),
         "iteration_s": elapsed / len(rows),
+        "core_use": used / elapsed / (os.cpu_count() or 1),
         **{f"iteration_{name}_s": value for name, value in stages.items()},
         **{f"selfplay_{name}_s": value for name, value in parts.items() if name != "seconds"},
         "selfplay_s": parts["seconds"],
         "games_per_s": sum(len(part.episodes) for part in played) / elapsed,
         "decisions_per_s": sum(part.decisions for part in played) / elapsed,
     }
+
+
+def child_processes() -> list[int]:
+    """Numbers of the processes that this one has started."""
+    return [int(number) for number in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
 def fill(replay: ReplayBuffer, episodes: Sequence[Episode]) -> None:
@@ -185,12 +199,20 @@ def learning(trainer: TimedTrainer, at_least: float) -> Figures:
     weight = torch.tensor([names[name] for name in LOSSES], device=learner.device)
     losses_of = compiled_losses() if config.learner.compile else window_losses
 
-    def bare(share: float = config.learner.one_step_share, skipped: Sequence[str] = learner.skipped) -> None:
+    def passes(
+        native: NativeTraining | None,
+        share: float = config.learner.one_step_share,
+        skipped: Sequence[str] = learner.skipped,
+    ) -> None:
+        with torch.autocast(learner.device.type, torch.bfloat16, enabled=config.learner.bf16):
+            network = network_to_train(learner.network, native)
+            losses, _ = losses_of(network, tensors, share, learner.discount, skipped)
+        learner.optimizer.zero_grad(set_to_none=True)
+        (losses.mean(1) * weight).sum().backward()
+
+    def bare(*options: Any) -> None:
         for _ in range(steps):
-            with torch.autocast(learner.device.type, torch.bfloat16, enabled=config.learner.bf16):
-                losses, _ = losses_of(learner.network, tensors, share, learner.discount, skipped)
-            learner.optimizer.zero_grad(set_to_none=True)
-            (losses.mean(1) * weight).sum().backward()
+            passes(learner.native, *options)
 
     def drawing() -> None:
         drawn = replay.sample(config.learner.batch, rng)
@@ -200,7 +222,22 @@ def learning(trainer: TimedTrainer, at_least: float) -> Figures:
     # Without the encoder's pass over the next positions, from which some targets are made.
     targets = ("consistency", *learner.skipped)
     _, _, given = in_turn(lambda: (clock(bare), clock(lambda: bare(0.0, targets))), at_least / 2)
+    threads = config.runtime.threads if learner.native is not None else trainer.threads
+    flops, alone_native = flops_of(lambda: passes(None)), native_training(learner.network, config.learner, 1)
+    torch.set_num_threads(1)
+    one_thread = seconds(lambda: passes(alone_native), at_least / 4)
+    kinds = profile_by_kind(lambda: passes(alone_native))
+    print("\nprofile of a step's passes on one thread")
+    for kind, share in kinds.items():
+        print(f"  {kind:34}{share:>14.3f}")
+    one = sgemm_flops(1)
+    torch.set_num_threads(trainer.threads)
     return {
+        "learner_gflop_per_step": flops / 1e9,
+        "learner_threads": threads,
+        "learner_flops_fraction": flops * steps / whole / sgemm_flops(threads),
+        "one_thread_flops_fraction": flops / one_thread / one,
+        **{f"profile_{kind.replace(' ', '_')}": share for kind, share in kinds.items()},
         "learner_steps_per_s": steps / whole,
         "bare_steps_per_s": steps / alone,
         "learner_efficiency": efficiency,
@@ -384,6 +421,8 @@ def bench(quick: bool, at_least: float, threads: int) -> Figures:
     note("CPU preset, 1 Ray actor", "ray_1", one)
     note("CPU preset, 2 Ray actors", "ray_2", two)
     headlines = {
+        "learner_flops_fraction": figures["cpu_learner_flops_fraction"],
+        "core_use": figures["cpu_core_use"],
         "learner_efficiency": min(figures["cpu_learner_efficiency"], figures["paper_learner_efficiency"]),
         "selfplay_efficiency": figures["cpu_selfplay_efficiency"],
         "paper_iteration_s": figures["paper_iteration_s"],

@@ -9,7 +9,14 @@ The intact network plays against the same weights
     zero_all    without all three embeddings (ego, player to move, number of players), as in the paper
 
 All ablations keep the LayerNorm after the embeddings: without it the scale of the heads' input would change, which
-would say nothing about the ego. By default the newest checkpoint of each run plays.
+would say nothing about the ego. By default the newest checkpoint of each run plays. Both sides play in three ways:
+
+    maxn     search that backs up a value per player; with ego conditioning each is read by conditioning on its seat
+    ego      search that backs up the root player's value alone, as in the paper
+    policy   without search
+
+With maxn, an ablated network gives the same value to all seats, or one seat's to another: a loss there only shows that
+max^n needs to know whose value it reads. What ego conditioning is worth to the network itself is in the other two rows.
 """
 
 from __future__ import annotations
@@ -17,7 +24,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -28,36 +37,44 @@ from experiments.common import MatchSpec, Row, agent_of
 from muzero.config import require
 
 ABLATIONS = ("no_ego", "wrong_ego", "zero_all")
+WAYS: dict[str, dict[str, Any]] = {
+    "maxn": {"backup": "maxn"},
+    "ego": {"backup": "ego"},
+    "policy": {"simulations": 0},
+}
 
 
 def match_specs(options: argparse.Namespace) -> list[MatchSpec]:
-    """Matches of the intact against the ablated network, for every run, iteration and ablation."""
+    """Matches of the intact against the ablated network, for every run, iteration, way of playing and ablation."""
     runs = common.read_runs(options.runs)
     common.same_players(runs)
     found = []
     for run in runs:
         require(run.ego, str(run.path), "a network with ego conditioning (belief or ego_only)", run.variant)
         for iteration in common.iterations_of([run], options.iterations or [common.iteration_of(run, None)]):
-            for ablation in ABLATIONS:
-                full = agent_of(run, iteration, simulations=options.simulations)
-                ablated = agent_of(run, iteration, simulations=options.simulations, ablation=ablation)
-                labels = {"run": str(run.path), "variant": run.variant, "iteration": iteration, "ablation": ablation}
-                found.append(MatchSpec(f"{run.label}--{iteration:06d}--{ablation}", full, ablated, run.players, labels))
+            for way, ablation in product(WAYS, ABLATIONS):
+                plays = {"simulations": options.simulations} | WAYS[way]
+                full, ablated = agent_of(run, iteration, **plays), agent_of(run, iteration, **plays, ablation=ablation)
+                labels = {"run": str(run.path), "variant": run.variant, "iteration": iteration}
+                labels |= {"play": way, "ablation": ablation}
+                name = f"{run.label}--{iteration:06d}--{way}--{ablation}"
+                found.append(MatchSpec(name, full, ablated, run.players, labels))
     return found
 
 
 def combine(rows: Sequence[Row]) -> Row:
-    """Results by variant and ablation: all runs pooled, and the mean over runs."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+    """Results by variant, way of playing and ablation: all runs pooled, and the mean over runs."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row["variant"], row["ablation"]), []).append(row)
+        groups.setdefault((row["variant"], row["play"], row["ablation"]), []).append(row)
     lines = []
-    for (variant, ablation), found in groups.items():
+    for (variant, way, ablation), found in groups.items():
         by_run: dict[str, list[float]] = {}
         for row in found:
             by_run.setdefault(row["run"], []).append(row["win_rate"])
         over = common.over_seeds([sum(rates) / len(rates) for rates in by_run.values()])
-        lines.append({"variant": variant, "ablation": ablation, **common.pooled(found), "over_runs": over})
+        labels = {"variant": variant, "play": way, "ablation": ablation}
+        lines.append({**labels, **common.pooled(found), "over_runs": over})
     return {"rows": lines, "matches": list(rows)}
 
 
@@ -68,10 +85,14 @@ def markdown(result: Row, command: str) -> str:
         "Win rates are those of the intact network, with 95 % intervals by deals; all ablations keep the LayerNorm.",
         "p is that of the exact test against 0.5, with Holm's correction over all matches of the table.",
         "",
+        "With `maxn` every seat's value is read by conditioning on that seat, so these rows only show that max^n needs",
+        "to know whose value it reads. `ego` backs up the root player's value alone; `policy` plays without search.",
+        "",
     ]
     titles = [
         "run",
         "iteration",
+        "play",
         "ablation",
         "games",
         "intact won",
@@ -85,6 +106,7 @@ def markdown(result: Row, command: str) -> str:
         [
             f"`{row['run']}`",
             row["iteration"],
+            row["play"],
             row["ablation"],
             *(row[name] for name in ("games", "wins", "losses", "draws")),
             common.rate(row),
@@ -95,10 +117,14 @@ def markdown(result: Row, command: str) -> str:
     ]
     lines += [*common.table(titles, cells), "", "All runs of a variant:", ""]
     cells = [
-        [row["variant"], row["ablation"], row["games"], common.rate(row), common.seeds(row["over_runs"])]
+        [
+            *(row[name] for name in ("variant", "play", "ablation", "games")),
+            common.rate(row),
+            common.seeds(row["over_runs"]),
+        ]
         for row in result["rows"]
     ]
-    lines += common.table(["variant", "ablation", "games", "win rate", "mean over runs"], cells)
+    lines += common.table(["variant", "play", "ablation", "games", "win rate", "mean over runs"], cells)
     lines += ["", "Published (all three embeddings bypassed, 1000 games):", ""]
     published = common.published("table_4_ego_ablation")
     lines += common.published_matches(published, "full", "ablated")
@@ -106,18 +132,26 @@ def markdown(result: Row, command: str) -> str:
 
 
 def plot(result: Row) -> Figure:
-    """Pooled win rates of the intact network, and those of single matches."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    rows = result["rows"]
-    labels = [f"{row['variant']}\n{row['ablation']}" for row in rows]
-    for place, row in enumerate(rows):
-        axes.errorbar([place], [row["win_rate"]], yerr=common.error_bars([row]), fmt="o", capsize=4, color="C0")
-        found = [m for m in result["matches"] if (m["variant"], m["ablation"]) == (row["variant"], row["ablation"])]
-        axes.plot([place + 0.15] * len(found), [m["win_rate"] for m in found], ".", color="gray")
-    axes.axhline(rows[0]["fair_share"], color="black", linestyle="--", linewidth=1)
-    axes.set(xticks=range(len(rows)), xticklabels=labels, ylim=(0, 1), ylabel="win rate of the intact network")
-    axes.set_title("Intact against ablated (gray: each run)")
+    """Pooled win rates of the intact network by way of playing, and those of single matches."""
+    rows, key = result["rows"], ("variant", "play", "ablation")
+    variants = list(dict.fromkeys(row["variant"] for row in rows))
+    figure = Figure(figsize=(3 + 4 * len(variants), 4), layout="constrained")
+    panels = figure.subplots(1, len(variants), sharey=True, squeeze=False)[0]
+    for axes, variant in zip(panels, variants, strict=True):
+        for number, way in enumerate(WAYS):
+            own = [row for row in rows if (row["variant"], row["play"]) == (variant, way)]
+            places = [ABLATIONS.index(row["ablation"]) + 0.25 * (number - 1) for row in own]
+            rates = [row["win_rate"] for row in own]
+            bars = common.error_bars(own)
+            axes.errorbar(places, rates, yerr=bars, fmt="o", capsize=4, color=f"C{number}", label=way)
+            for place, row in zip(places, own, strict=True):
+                found = [m for m in result["matches"] if all(m[name] == row[name] for name in key)]
+                axes.plot([place + 0.07] * len(found), [m["win_rate"] for m in found], ".", color="gray")
+        axes.axhline(rows[0]["fair_share"], color="black", linestyle="--", linewidth=1)
+        axes.set(xticks=range(len(ABLATIONS)), xticklabels=ABLATIONS, ylim=(0, 1), title=variant)
+    panels[0].set_ylabel("win rate of the intact network")
+    figure.legend(*panels[0].get_legend_handles_labels(), title="play", loc="outside right center")
+    figure.suptitle("Intact against ablated; 95 % intervals by deals (gray: each run)")
     return figure
 
 

@@ -273,7 +273,8 @@ NB_MODULE(_native, m) {
           "__init__",
           [](Search* self, const Config& config, int batch, int num_actions, int num_players, bool mover_frame,
              int phases, const std::vector<uint8_t>& possible, const std::vector<uint8_t>& next_phase,
-             const std::vector<uint8_t>& turn_passes, int num_outcomes, int num_pools,
+             const std::vector<uint8_t>& turn_passes, const std::vector<uint8_t>& leaves_round,
+             const std::vector<uint8_t>& last_phase, int num_outcomes, int num_pools,
              const std::vector<uint8_t>& chance, const std::vector<uint8_t>& pool, int touches,
              const std::vector<int>& action_kind, const std::vector<int>& action_slots,
              const std::vector<int>& action_roles, const std::vector<int>& block_of) {
@@ -287,6 +288,8 @@ NB_MODULE(_native, m) {
             setup.possible = possible;
             setup.next_phase = next_phase;
             setup.turn_passes = turn_passes;
+            setup.leaves_round = leaves_round;
+            setup.last_phase = last_phase;
             setup.outcomes = num_outcomes;
             setup.pools = num_pools;
             setup.chance = chance;
@@ -299,8 +302,9 @@ NB_MODULE(_native, m) {
             new (self) Search(setup);
           },
           nb::kw_only(), "config"_a, "batch"_a, "num_actions"_a, "num_players"_a, "mover_frame"_a, "phases"_a,
-          "possible"_a, "next_phase"_a, "turn_passes"_a, "num_outcomes"_a, "num_pools"_a, "chance"_a, "pool"_a,
-          "touches"_a, "action_kind"_a, "action_slots"_a, "action_roles"_a, "block_of"_a)
+          "possible"_a, "next_phase"_a, "turn_passes"_a, "leaves_round"_a, "last_phase"_a, "num_outcomes"_a,
+          "num_pools"_a, "chance"_a, "pool"_a, "touches"_a, "action_kind"_a, "action_slots"_a, "action_roles"_a,
+          "block_of"_a)
       .def_prop_ro("steps", [](const Search& s) { return s.config().steps(); })
       .def_prop_ro("nodes", [](const Search& s) { return s.config().nodes(); })
       .def_prop_ro("levels", &Search::levels)
@@ -310,8 +314,8 @@ NB_MODULE(_native, m) {
       .def(
           "begin",
           [](Search& s, const Input& outputs, const Input& legal, const Input& phase, const Input& keys,
-             const std::optional<Input>& noise, const std::optional<Input>& counts,
-             const std::optional<Input>& classes) {
+             const std::optional<Input>& noise, const std::optional<Input>& counts, const std::optional<Input>& classes,
+             const std::optional<Input>& absent) {
             const Setup& c = s.config();
             const auto count = std::clamp<int64_t>(outputs.ndim() ? outputs.shape(0) : 0, 1, c.batch);
             const float* o = data_of<float>(outputs, "outputs", {count, c.actions + c.values()});
@@ -321,10 +325,12 @@ NB_MODULE(_native, m) {
             const float* n = noise ? data_of<float>(*noise, "noise", {count, c.actions}) : nullptr;
             const float* seen = counts ? data_of<float>(*counts, "counts", {count, c.pools, c.outcomes - 1}) : nullptr;
             const uint8_t* same = classes ? data_of<uint8_t>(*classes, "classes", {count, c.slots()}) : nullptr;
+            const uint64_t* away = absent ? data_of<uint64_t>(*absent, "absent", {count}) : nullptr;
             nb::gil_scoped_release release;
-            s.begin(static_cast<int>(count), o, l, p, k, n, seen, same);
+            s.begin(static_cast<int>(count), o, l, p, k, n, seen, same, away);
           },
-          "outputs"_a, "legal"_a, "phase"_a, "keys"_a, "noise"_a.none(), "counts"_a.none(), "classes"_a.none())
+          "outputs"_a, "legal"_a, "phase"_a, "keys"_a, "noise"_a.none(), "counts"_a.none(), "classes"_a.none(),
+          "absent"_a.none())
       .def(
           "select",
           [](Search& s, const Array& parent, const Array& action, const Array& shift, const Array& to_play,

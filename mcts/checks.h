@@ -46,6 +46,21 @@ inline void check_roots(const Setup& config, int count, const uint64_t* legal, c
   }
 }
 
+// Refuses roots whose player is passed over, and players who do not exist.
+inline void check_absent(const Setup& config, int count, const uint64_t* absent) {
+  if (!absent) return;
+  if (config.leaves_round.empty()) {
+    throw std::invalid_argument("absent: expected None, because no action of the phase table leaves the round");
+  }
+  for (int game = 0; game < count; ++game) {
+    if (absent[game] & 1) refuse_root(game, "the player to move is passed over");
+    if (config.players < 64 && absent[game] >> config.players) {
+      refuse_root(game, "player " + std::to_string(63 - __builtin_clzll(absent[game])) +
+                            " is passed over, expected players 1 to " + std::to_string(config.players - 1));
+    }
+  }
+}
+
 // Whether a number is finite and so small that sums of such numbers are.
 inline bool sound(float number) { return std::abs(number) <= 1e30f; }
 

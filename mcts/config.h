@@ -159,6 +159,9 @@ struct Setup : Config {
   // passes.
   int phases = 1;
   std::vector<uint8_t> possible, next_phase, turn_passes;
+  // Actions by which a player leaves the round and is passed over until nobody is left, and the phase that follows if
+  // they leave one player; both are empty if there are no such actions.
+  std::vector<uint8_t> leaves_round, last_phase;
 
   // Chance events. Outcomes have codes: 0 if nothing happened or was seen, otherwise 1 to outcomes - 1.
   int outcomes = 1;             // number of codes, at most 64; 1 makes no chance nodes
@@ -197,8 +200,15 @@ struct Setup : Config {
       throw std::invalid_argument("phase table: expected 1 to 255 phases with an entry for each of " +
                                   std::to_string(actions) + " actions");
     }
-    for (uint8_t phase : next_phase) {
-      if (phase >= phases) throw SettingError("phase table", "a phase of the table", std::to_string(phase));
+    const bool leaving = !leaves_round.empty() || !last_phase.empty();
+    if (leaving && (leaves_round.size() != table || last_phase.size() != table)) {
+      throw std::invalid_argument("phase table: expected leaves_round and last_phase for each of " +
+                                  std::to_string(phases) + " phases and " + std::to_string(actions) + " actions");
+    }
+    for (const auto& following : {next_phase, last_phase}) {
+      for (uint8_t phase : following) {
+        if (phase >= phases) throw SettingError("phase table", "a phase of the table", std::to_string(phase));
+      }
     }
     check_chance(table);
     if (!block_of.empty()) check_equivalence();

@@ -17,6 +17,7 @@
 #include "mcts/equivalence.h"
 #include "mcts/noise.h"
 #include "mcts/select.h"
+#include "mcts/turns.h"
 #include "native/thread_pool.h"
 
 namespace mcts {
@@ -25,7 +26,7 @@ namespace mcts {
 struct Requests {
   int64_t* parent;  // index into hidden states laid out [nodes, B], of a decision node
   int64_t* action;
-  int64_t* shift;    // 1 where the turn passes to the next player, else 0
+  int64_t* shift;    // number of seats by which the turn moves on, 0 where the player goes on
   int64_t* to_play;  // seat to move at the new node, relative to the root's player
   int64_t* outcome;  // outcome of the chance event after the action, 0 where it is not told
 };
@@ -40,6 +41,7 @@ class Search {
         tree_(config_.batch, config_.nodes(), config_.actions, config_.outcomes, config_.values()),
         puct_(config_),
         gumbel_(config_),
+        turns_(config_, tree_),
         chance_(config_, tree_),
         equivalence_(config_, tree_),
         noise_(static_cast<size_t>(config_.batch) * static_cast<size_t>(tree_.stride)),
@@ -71,11 +73,14 @@ class Search {
   // stay laid out [nodes, B]. outputs [B, A + V]: logits, values. legal [B]: a bit per action. phase [B]. keys [B]:
   // seeds of each row's random numbers. noise [B, A] or null: Gumbel or Dirichlet noise to use instead of drawing it.
   // counts [B, pools, outcomes - 1] or null: unseen cards of each kind. classes [B, slots] or null: classes of the slots,
-  // by which equivalent actions are joined.
+  // by which equivalent actions are joined. absent [B] or null: players who are passed over, a bit for each, counted
+  // from the root's player.
   void begin(int count, const float* outputs, const uint64_t* legal, const int8_t* phase, const uint64_t* keys,
-             const float* noise = nullptr, const float* counts = nullptr, const uint8_t* classes = nullptr) {
+             const float* noise = nullptr, const float* counts = nullptr, const uint8_t* classes = nullptr,
+             const uint64_t* absent = nullptr) {
     const int A = config_.actions, V = config_.values();
     check_roots(config_, count, legal, phase, counts, classes);
+    check_absent(config_, count, absent);
     begun_ = false;
     step_ = 0;
     levels_ = 0;
@@ -89,6 +94,7 @@ class Search {
       tree_.node[root].legal = legal[game];
       tree_.node[root].phase = static_cast<uint8_t>(phase[game]);
       tree_.node[root].to_play = 0;
+      turns_.begin(game, absent ? absent[game] : 0);
       chance_.begin(game, keys[game], counts ? counts + static_cast<size_t>(game) * chance_.game_counts() : nullptr);
       if (classes) equivalence_.set_root(game, classes);
       const float* out = outputs + static_cast<int64_t>(game) * (A + V);
@@ -209,7 +215,8 @@ class Search {
       const Node& moved = above.chance ? above : asked;  // its edge is an action, its parent a decision node
       requests.parent[at] = static_cast<int64_t>(moved.parent) * config_.batch + game;
       requests.action[at] = moved.edge;
-      requests.shift[at] = asked.to_play != tree_.node[tree_.at(game, moved.parent)].to_play;
+      const int shift = asked.to_play - tree_.node[tree_.at(game, moved.parent)].to_play;
+      requests.shift[at] = shift < 0 ? shift + config_.players : shift;
       requests.to_play[at] = asked.to_play;
       requests.outcome[at] = above.chance ? asked.edge : 0;
     }
@@ -278,16 +285,8 @@ class Search {
     const Node& above = tree_.node[up];
     node.parent = parent;
     node.edge = edge;
-    if (above.chance) {
-      node.phase = above.phase;
-      node.to_play = above.to_play;
-    } else {
-      const size_t rule = table(above.phase, edge);
-      const int seat = above.to_play + (config_.turn_passes[rule] ? 1 : 0);
-      node.phase = config_.next_phase[rule];
-      node.to_play = static_cast<uint8_t>(seat == config_.players ? 0 : seat);
-      node.chance = config_.outcomes > 1 && config_.chance[rule];
-    }
+    turns_.add(up, edge, n, node);
+    node.chance = !above.chance && config_.outcomes > 1 && config_.chance[table(above.phase, edge)];
     node.legal = phase_mask_[node.phase];
   }
 
@@ -419,6 +418,7 @@ class Search {
   Tree tree_;
   const Puct puct_;
   const Gumbel gumbel_;
+  Turns turns_;
   Chance chance_;
   Equivalence equivalence_;
   std::vector<float> noise_;     // [B, stride] noise of the roots' actions

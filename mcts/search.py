@@ -21,6 +21,9 @@ class PhaseTable:
       chance: whether a chance event may follow the action; None if there are no such events.
       pool: set of cards that the event draws from, a row of the counts that `Search.begin` takes; None if all draw from
         the only one.
+      leaves_round: whether the player leaves the round with the action: the turn passes over such players until nobody
+        is left, when all are back. None if there are no such actions.
+      last_phase: phase that follows such an action if it leaves one player in the round; None if `leaves_round` is.
     """
 
     possible: NDArray[np.bool_]
@@ -28,8 +31,12 @@ class PhaseTable:
     turn_passes: NDArray[np.bool_]
     chance: NDArray[np.bool_] | None = None
     pool: NDArray[np.int64] | None = None
+    leaves_round: NDArray[np.bool_] | None = None
+    last_phase: NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
+        if (self.leaves_round is None) != (self.last_phase is None):
+            raise ValueError("phase table: expected both leaves_round and last_phase, or neither, got one")
         if (np.asarray(self.next_phase) > 255).any() or (np.asarray(self.next_phase) < 0).any():
             raise ValueError("phase table: expected phases from 0 to 254")
         if self.pool is not None and ((np.asarray(self.pool) > 255).any() or (np.asarray(self.pool) < 0).any()):
@@ -83,7 +90,8 @@ class Requests:
         1 + s L + i // B of game i % B. The parent is the position in which the action is taken, also if the outcome of
         a chance event is told.
       action: action taken at the parent.
-      shift: 1 where the action passes the turn to the next player, otherwise 0.
+      shift: number of seats by which the turn moves on with the action, 0 where the player goes on; more than 1 where
+        players who have left the round are passed over.
       to_play: seat to move after the action, relative to the root's player.
       outcome: outcome of the chance event that follows the action; 0 if it is not told.
     """
@@ -154,6 +162,8 @@ class Search:
             possible=table.possible.astype(np.uint8).ravel().tolist(),
             next_phase=table.next_phase.astype(np.uint8).ravel().tolist(),
             turn_passes=table.turn_passes.astype(np.uint8).ravel().tolist(),
+            leaves_round=[] if table.leaves_round is None else table.leaves_round.astype(np.uint8).ravel().tolist(),
+            last_phase=[] if table.last_phase is None else table.last_phase.astype(np.uint8).ravel().tolist(),
             num_outcomes=num_outcomes,
             num_pools=int(pool.max(initial=0)) + 1,
             chance=chance.astype(np.uint8).ravel().tolist(),
@@ -197,6 +207,7 @@ class Search:
         noise: NDArray[np.float32] | None = None,
         counts: NDArray[np.int16] | NDArray[np.float32] | None = None,
         classes: NDArray[np.uint8] | None = None,
+        absent: NDArray[np.uint64] | None = None,
     ) -> None:
         """Starts new trees: up to `batch` of them. B is their number in all shapes until the next `begin`.
 
@@ -211,6 +222,8 @@ class Search:
             needed for chance_source "exact" or "cards".
           classes: [B, S] classes of the slots of all players, from the player to move on: slots of a player with the
             same class may trade places. Equivalent actions are then searched as one; None searches them apart.
+          absent: [B] players who have left the round, a bit per player, counted from the player to move; None if nobody
+            has.
         """
         count = len(outputs)
         phase = np.zeros(count, np.int8) if phase is None else phase
@@ -218,7 +231,7 @@ class Search:
         if noise is not None and not np.isfinite(noise).all():
             raise ValueError("noise: expected finite numbers")
         numbers = None if counts is None else np.ascontiguousarray(counts, np.float32)
-        self._native.begin(outputs, legal, phase, keys, noise, numbers, classes)
+        self._native.begin(outputs, legal, phase, keys, noise, numbers, classes, absent)
         self.active = count
 
     def requests(self) -> Requests:
@@ -262,6 +275,32 @@ class Search:
         out = np.empty(self.active, np.int64)
         self._native.choose(temperature, out)
         return out
+
+    def principal_lines(self, first: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
+        """Lines of most visited moves, [B, depth, 2]: an action and the outcome that follows it, -1 past the end.
+
+        Args:
+          first: [B] actions that the lines begin with, such as those that `choose` returned.
+          depth: largest number of actions in a line.
+        """
+        lines = np.full((self.active, depth, 2), -1, np.int64)
+        tree = self.tree()
+        child, visits, chance = tree["child"], tree["edge_visits"], tree["chance"]
+        for game in range(self.active):
+            node, edge = 0, int(first[game])
+            for step in range(depth):
+                lines[game, step] = edge, 0
+                node = int(child[game, node, edge])
+                if node >= 0 and chance[game, node]:
+                    outcome = int(visits[game, node].argmax())
+                    if not visits[game, node, outcome]:
+                        break
+                    lines[game, step, 1] = outcome
+                    node = int(child[game, node, outcome])
+                if node < 0 or not visits[game, node].any():
+                    break
+                edge = int(visits[game, node].argmax())
+        return lines
 
     def tree(self) -> dict[str, NDArray[np.generic]]:
         """Views of the arena's arrays, [batch, nodes, ...], for tests and debugging."""

@@ -54,9 +54,8 @@ class ModelConfig(Section):
     points: float = number(
         0.0, least=0, meaning="most points that the head of each seat's points to come tells apart; 0 for no such head"
     )
-    ignore: list[str] = listing(
-        (), "parts of an observation that the encoder does not read: names of groups, or group.field"
-    )
+    ignore: list[str] = listing((), "parts of an observation that are not read: names of groups, or group.field")
+    counts: bool = flag(True, "read the counts of unseen cards; false is the same as counts in model.ignore")
     chance: str = choice(
         "none",
         ("none", "game"),
@@ -64,11 +63,13 @@ class ModelConfig(Section):
         "outcomes that the game declares, such as the card drawn, and the search has chance nodes",
     )
     ego: bool = flag(False, "condition predictions on the player they are for; set by +variant")
-    ego_boards: bool = flag(
-        True, "with ego, in games with private hands: show each player the own board first, whoever is to move"
-    )
+    ego_boards: bool = flag(True, "with ego and private hands: show each ego the own board first, whoever is to move")
     outcome_heads: bool = flag(False, "predict the winner and the ranks; set by +variant")
     card_beliefs: bool = flag(False, "predict the cards that the player to move cannot see; set by +variant")
+
+    def __post_init__(self) -> None:
+        if not self.counts and "counts" not in self.ignore:
+            self.ignore = [*self.ignore, "counts"]
 
     def check_together(self) -> None:
         """See `Section`."""
@@ -184,6 +185,11 @@ class LearnerConfig(Section):
         below=1,
         meaning="decay per step of the weight average that self-play uses, such as 0.999 (at first the average is "
         "over a tenth of the steps); 0 uses the newest weights",
+    )
+    backend: str = choice(
+        "auto",
+        ("auto", "native", "torch"),
+        "code that computes gradients: native (C++ on a CPU), torch, or auto: native where it supports the network",
     )
     bf16: bool = flag(False, "compute the losses in bfloat16 (autocast)")
     compile: bool = flag(False, "compute the losses through torch.compile: minutes at the start")
@@ -362,9 +368,7 @@ class EvaluationConfig(Section):
     every: int = number(20, least=0, meaning="iterations between bot evaluations; 0 for none")
     games: int = number(100, least=1, meaning="games per bot; every deal is played from each seat")
     simulations: int = number(16, least=0, meaning="simulations per decision; 0 plays the network's policy alone")
-    value_positions: int = number(
-        128, least=0, meaning="positions whose values are compared with 8 playouts of the policy each; 0 for none"
-    )
+    value_positions: int = number(128, least=0, meaning="positions where values and card beliefs are checked, or 0")
     seed: int = number(1_000_003, least=0, meaning="seed of the deals, which are the same at every evaluation")
 
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -50,30 +51,36 @@ class ThreadPool {
   // Calls work(begin, end) on disjoint parts of 0..count-1, each but the last a multiple of `grain`, and returns when all
   // are done. Each thread begins with the same share of the range in every call, so that its part of the data stays in
   // its cache; one that is done takes parts of the others' shares, so that a busy core does not delay the rest. The
-  // first exception is rethrown.
-  void split(int64_t count, int64_t grain, const Work& work) {
-    if (threads_ == 1 || count <= grain || forked()) return work(0, count);
+  // first exception is rethrown. At most `most` threads take part.
+  void split(int64_t count, int64_t grain, const Work& work, int most = INT_MAX) {
+    const int threads = std::min(most, threads_);
+    if (threads <= 1 || count <= grain || forked()) return work(0, count);
     bool asleep;
     {
       std::lock_guard<std::mutex> lock(signals_->mutex);
       work_ = &work;
-      part_ = std::max<int64_t>(1, count / (threads_ * 8) / grain) * grain;
+      part_ = std::max<int64_t>(1, count / (threads * 8) / grain) * grain;
       const int64_t parts = (count + part_ - 1) / part_;
-      for (int i = 0; i < threads_; ++i) {
+      for (int i = 0; i < threads; ++i) {
         Share& share = shares_[static_cast<size_t>(i)];
-        share.next = parts * i / threads_ * part_;
-        share.end = std::min(count, parts * (i + 1) / threads_ * part_);
+        share.next = parts * i / threads * part_;
+        share.end = std::min(count, parts * (i + 1) / threads * part_);
       }
-      busy_ = threads_ - 1;
+      active_ = threads;
+      open_ = true;
       error_ = nullptr;
       ++generation_;
       asleep = sleepers_ > 0;
     }
     if (asleep) signals_->start.notify_all();
     take_parts(0);
-    if (!spin([this] { return busy_ == 0; })) {
+    {
+      std::lock_guard<std::mutex> lock(signals_->mutex);
+      open_ = false;  // nobody waits for helpers that have not begun: on a busy machine that may take long
+    }
+    if (!spin([this] { return joined_ == 0; })) {
       std::unique_lock<std::mutex> lock(signals_->mutex);
-      signals_->finished.wait(lock, [this] { return busy_ == 0; });
+      signals_->finished.wait(lock, [this] { return joined_ == 0; });
     }
     if (error_) std::rethrow_exception(error_);
   }
@@ -96,8 +103,8 @@ class ThreadPool {
   // Does the parts of a thread's own share, then those that are left of the others'.
   void take_parts(int own) {
     try {
-      for (int i = 0; i < threads_; ++i) {
-        Share& share = shares_[static_cast<size_t>((own + i) % threads_)];
+      for (int i = 0; i < active_; ++i) {
+        Share& share = shares_[static_cast<size_t>((own + i) % active_)];
         for (int64_t begin; (begin = share.next.fetch_add(part_)) < share.end;) {
           (*work_)(begin, std::min(begin + part_, share.end));
         }
@@ -119,12 +126,14 @@ class ThreadPool {
       }
       {
         std::lock_guard<std::mutex> lock(signals_->mutex);
-      }  // the caller has published all of the work
-      if (stopping_) return;
-      seen = generation_;
+        if (stopping_) return;
+        seen = generation_;
+        if (!open_ || own >= active_) continue;
+        ++joined_;
+      }
       take_parts(own);
       std::lock_guard<std::mutex> lock(signals_->mutex);
-      if (--busy_ == 0) signals_->finished.notify_one();
+      if (--joined_ == 0) signals_->finished.notify_one();
     }
   }
 
@@ -148,7 +157,9 @@ class ThreadPool {
   std::unique_ptr<Signals> signals_ = std::make_unique<Signals>();
   const Work* work_ = nullptr;
   int64_t part_ = 1;
-  std::atomic<int> busy_{0};  // helpers that have not finished the current work
+  int active_ = 1;              // threads that take part in the current work
+  std::atomic<int> joined_{0};  // helpers that work on the current work
+  bool open_ = false;           // whether helpers may still join in
   std::atomic<uint64_t> generation_{0};
   std::atomic<bool> stopping_{false};
   int sleepers_ = 0;  // helpers that wait for a signal

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +246,23 @@ def test_presets_have_settings_of_their_own_for_a_game(
     assert smoke.learner.td_lambda == paper.learner.td_lambda == 1.0
     assert cpu.model.ignore == smoke.model.ignore == ignore
     assert (paper.game.training, paper.model.ignore) == ({"round_reward": 0.0}, ["counts"])
+
+
+@pytest.mark.parametrize("preset", ["cpu", "smoke", "paper"])
+def test_a_comparison_of_beliefs_gives_the_counts_to_their_own_arm_only(preset: str) -> None:
+    """The groups that a preset ignores stay ignored; otherwise the counts arm is the baseline."""
+    for variant in ("baseline", "belief", "ego_only", "heads_only"):
+        plain, found = (
+            compose_config(f"preset={preset}", f"+variant={variant}", *more) for more in ((), ("comparison=beliefs",))
+        )
+        assert found.model.ignore == [*(name for name in plain.model.ignore if name != "counts"), "counts"]
+        assert replace(found, model=replace(plain.model)) == plain
+    counts = compose_config(f"preset={preset}", "+variant=counts", "comparison=beliefs")
+    baseline = compose_config(f"preset={preset}", "+variant=baseline", "comparison=beliefs")
+    assert counts.model.ignore == [name for name in baseline.model.ignore if name != "counts"]
+    assert replace(counts.model, counts=False) == baseline.model
+    assert replace(counts, model=baseline.model, variant="baseline") == baseline
+    assert compose_config(f"preset={preset}", "comparison=beliefs", "model.counts=true").model.counts
 
 
 def test_command_line_wins_over_the_settings_of_a_preset_for_a_game() -> None:

@@ -40,8 +40,7 @@ inline void Kuhn::unseen_counts(int seat, int16_t* out) const {
 // Deals the cards that the seat cannot see anew. The other player's bets are not used as evidence (docs/games/kuhn.md).
 inline void Kuhn::determinize(const Rules&, int seat, uint64_t key) {
   Rng dealer{key, 0};
-  uint8_t& other = hand[next(seat)];
-  if (!showdown && dealer.below(2)) std::swap(other, pile[0]);
+  if (!showdown && seat != kDealer && dealer.below(2)) std::swap(hand[next(seat)], pile[0]);
   rng.key = dealer.next();
 }
 

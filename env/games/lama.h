@@ -156,7 +156,7 @@ struct Lama : RoundGame<Lama, LamaRules, 8, LamaEvent> {
   std::string render(const Rules& rules, int seat) const;
 
   // Hands are private until the episode is over; then they lie open.
-  bool hand_hidden_from(int seat, int observer) const { return seat != observer && !finished; }
+  bool hand_hidden_from(int seat, int observer) const { return seat != observer && observer != kDealer && !finished; }
 
   int hand_points(const Rules& rules, int seat) const {
     int sum = 0;

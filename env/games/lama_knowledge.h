@@ -16,7 +16,12 @@ inline ObservationSpec Lama::observation(int players, bool counts) {
        true},
       {"player",
        players,
-       {{"owner", 8, false, true}, {"cards", kSizes}, {"folded", 2}, {"to_go", 256}, {"black", 32}, {"white", 10}},
+       {{"owner", 8, false, true},
+        {"cards", kSizes},
+        {"folded", 2, false, false, false, true},
+        {"to_go", 256},
+        {"black", 32},
+        {"white", 10}},
        false,
        true},
       {"pile", 1, {{"top", kCodes, false, false, true}, {"size", kSizes}}},
@@ -204,11 +209,12 @@ inline ActionShape Lama::action_shape(int, int action) {
 // Every slot names its own kind, so that a hand is a set of seven slots.
 inline std::vector<std::vector<int>> Lama::symmetric_blocks() { return {{0}, {1}, {2}, {3}, {4}, {5}, {6}}; }
 
-// Usual consequences of actions. With more than two players the turn may also skip players who have folded, and a fold
-// may leave one player alone; the phase table leaves that out.
+// Usual consequences of actions, as long as nobody has played all cards, which ends a round. A fold that leaves one
+// player in the round leads to `alone`; the last one's fold ends the round, and this player starts the next one.
 inline PhaseRule Lama::phase_rule(int players, int phase, int action) {
-  if (phase == kAlonePhase) return {action != kDraw, action == kFold ? kTurnPhase : kAlonePhase, false};
-  return {true, action == kFold && players == 2 ? kAlonePhase : kTurnPhase, true};
+  const bool folds = action == kFold;
+  if (phase == kAlonePhase) return {action != kDraw, folds ? kTurnPhase : kAlonePhase, false, folds, kTurnPhase};
+  return {true, folds && players == 2 ? kAlonePhase : kTurnPhase, true, folds, kAlonePhase};
 }
 
 }  // namespace env

@@ -105,15 +105,18 @@ inline void Skipbo::unseen_counts(int seat, int16_t* out) const {
 }
 
 // Deals everything anew that the seat cannot see, and the future. Decisions of others, and the cards that a reshuffle
-// put into the draw pile, are not used as evidence (docs/games/skipbo.md says why).
+// put into the draw pile, are not used as evidence (docs/games/skipbo.md says why), except for the dealer, who knows all
+// hands: for him the stocks hold, from the first reshuffle on, cards that can be worked out and the draw pile others.
 inline void Skipbo::determinize(const Rules&, int seat, uint64_t key) {
   Rng dealer{key, 0};
   uint8_t pool[Rules::kMaxCards];
-  int size = draw_size;
-  std::memcpy(pool, pile, draw_size);
+  const bool apart = seat == kDealer && reshuffled;
+  int size = apart ? 0 : draw_size;
+  std::memcpy(pool, pile, static_cast<size_t>(size));
   const auto each_hidden = [this, seat](auto visit) {
     for (int s = 0; s < num_players; ++s) {
-      for (int place = 0; s != seat && place < hand_size[s]; ++place) visit(hand[s][place]);
+      const bool seen = s == seat || seat == kDealer;
+      for (int place = 0; !seen && place < hand_size[s]; ++place) visit(hand[s][place]);
       for (int i = 0; i + 1 < stock_size[s]; ++i) visit(stock[s][i]);
     }
   };
@@ -123,7 +126,7 @@ inline void Skipbo::determinize(const Rules&, int seat, uint64_t key) {
     card = pool[pick];
     pool[pick] = pool[--size];
   });
-  std::memcpy(pile, pool, draw_size);
+  if (!apart) std::memcpy(pile, pool, draw_size);
   rng.key = dealer.next();
 }
 

@@ -173,7 +173,7 @@ struct Skyjo : RoundGame<Skyjo, SkyjoRules, 8, SkyjoEvent> {
   std::string render(const Rules& rules, int seat) const;
 
   // The card in hand is the only private card: if it came from the deck, only its holder sees it.
-  bool hand_hidden_from(int seat) const { return hand_source == kFromDeck && seat != to_move; }
+  bool hand_hidden_from(int seat) const { return hand_source == kFromDeck && seat != to_move && seat != kDealer; }
 
  private:
   friend RoundGame;

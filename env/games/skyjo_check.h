@@ -222,6 +222,11 @@ inline std::string Skyjo::render(const Rules& rules, int seat) const {
       out += line;
     }
   }
+  if (const int sum = finished && ender != kNobody ? face_up_sum(ender) : 0; sum && round_scores[ender] == 2 * sum) {
+    std::snprintf(line, sizeof line, "\nSeat %d ended the round without the lowest sum: its %d points are doubled.",
+                  ender, sum);
+    out += line;
+  }
   std::snprintf(line, sizeof line, "\nThe match ends at %d.", rules.target);
   if (rules.episode == Rules::Episode::kMatch) out += line;
   return out + "\n";

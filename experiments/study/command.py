@@ -25,7 +25,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from experiments.study import local, slurm
-from experiments.study.plan import DEFAULTS, Job, Stage, StudyConfig, make_plan
+from experiments.study.plan import COMPARISON, DEFAULTS, Job, Stage, StudyConfig, make_plan
 from experiments.study.records import Records
 from muzero.config import Config, require
 from muzero.training.command import EXIT_BAD_INPUT, read_config
@@ -37,7 +37,8 @@ HELP = {
     "submit": "local or slurm",
     "dir": "directory of the study; by default runs/study-PRESET",
     "preset": "preset of python -m muzero.train",
-    "variants": "variants to train; all others are compared with the first",
+    "variants": "variants to train; all others are compared with the first. None is given the counts of unseen cards, "
+    "except counts; by default two with preset=paper and preset=smoke: baseline and belief",
     "seeds": "seeds with which every variant is trained",
     "iterations": "checkpoints to compare; by default half-way and the last, with preset=paper those of the paper",
     "games": "games between two runs at a checkpoint",
@@ -80,7 +81,9 @@ def training(config: StudyConfig) -> dict[str, Config]:
     with initialize_config_module("conf", version_base="1.3"):
         for variant in config.variants:
             try:
-                raw = compose("config", [f"+variant={variant}", f"preset={config.preset}", *config.overrides])
+                raw = compose(
+                    "config", [f"+variant={variant}", f"preset={config.preset}", COMPARISON, *config.overrides]
+                )
             except (HydraException, OmegaConfBaseException) as error:
                 raise ValueError(f"variant {variant}: {error}") from None
             found[variant] = read_config(raw)

@@ -1,7 +1,8 @@
 """Plan of a study: stages of jobs, the stages that each one needs, and the files that prove a job done.
 
-Nothing here runs anything: `experiments.study.local` and `experiments.study.slurm` run the same commands. All variants
-are compared with the first one:
+Nothing here runs anything: `experiments.study.local` and `experiments.study.slurm` run the same commands. Networks are
+not given the counts of unseen cards, except with the variant `counts`, which is an arm of its own. All variants are
+compared with the first one:
 
     train          trains every variant with every seed
     head_to_head   plays every other run against the first variant's run with the same seed, at equal iterations
@@ -31,7 +32,7 @@ class StudyConfig:
     submit: str = ""
     dir: str = ""
     preset: str = "cpu"
-    variants: list[str] = field(default_factory=lambda: ["baseline", "belief"])
+    variants: list[str] = field(default_factory=lambda: ["baseline", "belief", "counts"])
     seeds: list[int] = field(default_factory=lambda: [0, 1, 2, 3, 4])
     iterations: list[int] = field(default_factory=list)
     games: int = 3000
@@ -61,9 +62,14 @@ class StudyConfig:
 DEFAULTS: dict[str, dict[str, Any]] = {
     # Runs are compared at equal iterations, so they must not end by the clock.
     "cpu": {"overrides": ["train.minutes=0", "train.iterations=240", "train.keep_every=40"]},
-    # Iterations of the published tables.
-    "paper": {"iterations": [125, 250, 500, 750, 1000, 2000], "overrides": ["train.keep_every=25"]},
+    # Variants and iterations of the published tables.
+    "paper": {
+        "variants": ["baseline", "belief"],
+        "iterations": [125, 250, 500, 750, 1000, 2000],
+        "overrides": ["train.keep_every=25"],
+    },
     "smoke": {
+        "variants": ["baseline", "belief"],
         "seeds": [0, 1],
         "games": 4,
         "bot_games": 2,
@@ -74,6 +80,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     },
 }
 
+
+# Choice of `python -m muzero.train` that keeps counts of unseen cards, which would give the belief away, from networks.
+COMPARISON = "comparison=beliefs"
 
 _SMALL = {"GPUS": "none", "CPUS": "1", "MEM": "2G", "TIME": "1:00:00"}  # resources of a job that only reads results
 
@@ -182,7 +191,7 @@ def make_plan(config: StudyConfig, home: Path, training: Mapping[str, Config]) -
 
 
 def _train(config: StudyConfig, home: Path) -> Stage:
-    arguments = (f"preset={config.preset}", *config.overrides)
+    arguments = (f"preset={config.preset}", COMPARISON, *config.overrides)
     jobs = []
     for variant, seed in product(config.variants, config.seeds):
         run = home / "train" / f"{variant}-s{seed}"

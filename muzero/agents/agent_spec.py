@@ -10,10 +10,11 @@
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
-    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  backup=maxn|ego  value_scale=X  value_visits=X
+    checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  backup=maxn|ego  value_scale=X|auto  value_visits=X
                 chance_source=learned|exact|uniform|cards  merge=on|off
                 backend=native|eager|compiled|compiled_dynamic  bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
-                (default backend: native for slots networks on a CPU whose sizes are multiples of 16. Other networks
+                (value_scale=auto weighs values by the error that was measured in training, see docs/search.md. Default
+                backend: native for slots networks on a CPU whose sizes are multiples of 16. Other networks
                 are compiled by torch, which takes a quarter of a minute, from 100 simulations on. From 100 simulations
                 on, all networks run in bfloat16 if the processor has it)
     agent       as checkpoint, without iteration
@@ -24,10 +25,10 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
 from __future__ import annotations
 
 import hashlib
-import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,10 @@ import torch
 import env
 from muzero.agents.agents import Policy, Searcher
 from muzero.agents.bots import Bot, Random
+from muzero.agents.fitness import require_finite_outputs, require_memory
 from muzero.agents.simulator import Simulator
 from muzero.agents.situation import Agent
+from muzero.agents.value_model import NetworkFeatures, PublicFeatures, ValueModel, fit_value_model
 from muzero.config import ModelConfig, SearchConfig
 from muzero.config_fields import require
 from muzero.model.interface import BaseNetwork
@@ -58,9 +61,14 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "simulator": ("bot", "network"),
 }
 
+LINEAR = "linear"
+"""Name of the value function that needs no network."""
+
 _ARITHMETIC = b"native step"  # arithmetic's name; changed whenever searches with the same weights round differently
 SHIPPED = Path(__file__).parent / "shipped"  # trained networks that come with the project
 _SEARCHING = ("checkpoint", "agent")  # kinds of agents that search with a network
+_TRUST = 1.2  # weight of values times their error with value_scale=auto: 1.7 / sqrt(2), see `_calibrated`
+_LEAST_ERROR = 1e-6  # error of values that was measured; none is smaller but 0
 _LONG_SEARCH = 100  # simulations from which compilation and bfloat16 pay; they change last digits, and so, rarely, a
 # move: the number of games must not matter
 
@@ -155,7 +163,8 @@ def trained_for(spec: AgentSpec) -> dict[str, Any] | None:
 
 
 def resolve(spec: AgentSpec) -> AgentSpec:
-    """Make the description complete: iteration of a run's newest checkpoint, precision of a long search.
+    """Make the description complete: iteration of a run's newest checkpoint, calibrated weight of values, precision of
+    a long search.
 
     Without it, the same text would mean another agent once the run has a newer checkpoint, or on another processor.
     """
@@ -169,11 +178,30 @@ def resolve(spec: AgentSpec) -> AgentSpec:
         return spec.with_options(network=newest) if is_run else spec
     if is_run and "iteration" not in spec.options:
         spec = spec.with_options(iteration=agent["iteration"])
+    spec = _calibrated(spec, agent)
     if spec.kind in _SEARCHING and "bf16" not in spec.options:
         search = _with_search_options(spec, _trained_search(agent))
         if search.bf16 or search.simulations >= _LONG_SEARCH:
             spec = spec.with_options(bf16="on" if _default_bf16(search) else "off")
     return spec
+
+
+def _calibrated(spec: AgentSpec, agent: dict[str, Any]) -> AgentSpec:
+    """Replace value_scale=auto by a number: values are weighed by the error that was measured in training.
+
+    If the values of two actions have independent errors with standard deviation e, a measured difference d is right in
+    sign with probability Phi(d / (e sqrt(2))), whose log odds are about 1.7 d / (e sqrt(2)): so much does a difference
+    of values weigh against one of prior logits. Errors of sibling positions have much in common, so this is cautious.
+    """
+    if spec.options.get("value_scale") != "auto":
+        return spec
+    key, search, error = f"agent {str(spec)!r}, value_scale", _trained_search(agent), agent.get("value_rmse")
+    measured = "a number: the checkpoint has no measured error of its values (evaluation.value_positions)"
+    require((error or 0.0) >= _LEAST_ERROR, key, measured, "auto")
+    per_unit = not search.rescale_values and search.visit_trust == 0 and search.maxvisit_init > 0
+    expected = "a number: weights are per unit of value only with search.rescale_values=false and search.visit_trust=0"
+    require(per_unit, key, expected, "auto")
+    return spec.with_options(value_scale=f"{_TRUST / (float(error or 1) * search.maxvisit_init):.4g}")
 
 
 def fingerprint(spec: AgentSpec) -> str | None:
@@ -239,17 +267,8 @@ def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork,
     if max(counts) > players:
         trained = make_network(largest, model).weights_for(players, trained)
     network.load_state_dict(trained)
-    _require_numbers(key, network)
+    require_finite_outputs(key, network)
     return network, _trained_search(agent)
-
-
-@torch.inference_mode()
-def _require_numbers(key: str, network: BaseNetwork) -> None:
-    """Refuse a network whose weights are finite, but so large that what it says of a new game is no number."""
-    tables = env.make(network.spec.game, 1, network.spec.num_players)
-    outputs = network.initial(torch.from_numpy(tables.obs).to(next(network.parameters()).device), "maxn")
-    good = all(bool(torch.isfinite(part).all()) for part in outputs)
-    require(good, f"{key}, its weights", "finite outputs for a new game", "NaN or infinity")
 
 
 def _trained_search(agent: dict[str, Any]) -> SearchConfig:
@@ -287,6 +306,8 @@ def build(spec: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 
         return Bot(spec.target)
     if spec.kind == "simulator":
         return _build_simulator(spec, game, players, threads)
+    if spec.options.get("value_scale") == "auto":
+        spec = _calibrated(spec, _weights(spec).agent)
     network, trained = load_network(spec, game, players)
     if "ablation" in spec.options:
         network.set_ablation(spec.options["ablation"])
@@ -294,17 +315,8 @@ def build(spec: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 
         temperature = spec.number(float, spec.options.get("temperature", "0"), "temperature")
         return Policy(network, temperature, name=str(spec))
     search = match_search(spec, network, trained, lanes)
-    _require_memory(spec, network, search, batch)
+    require_memory(f"agent {str(spec)!r}", network, search, batch)
     return Searcher(network, search, batch, name=str(spec))
-
-
-def _require_memory(spec: AgentSpec, network: BaseNetwork, search: SearchConfig, batch: int) -> None:
-    """Refuse a search whose hidden states alone would not fit into half of the machine's memory."""
-    each = 4 * network.latent_dim * batch
-    room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    most = max(1, room // each)
-    key = f"agent {str(spec)!r}, simulations"
-    require(search.simulations <= most, key, f"at most {most} for {batch} games at a time", search.simulations)
 
 
 def match_search(spec: AgentSpec, network: BaseNetwork, trained: SearchConfig, lanes: int = 1) -> SearchConfig:
@@ -375,3 +387,53 @@ def _build_simulator(spec: AgentSpec, game: str, players: int, threads: int) -> 
     except ValueError as error:
         raise ValueError(f"{key}, bot: {error}") from None
     return Simulator(worlds, bot, network, threads=threads, name=str(spec))
+
+
+# ---- value functions by name -----------------------------------------------------------------------------------------
+
+
+def resolve_value_function(text: str, game: str, players: int) -> str:
+    """Make the name of a value function complete, as for agents; refuse one that does not fit the table.
+
+    Args:
+      text: name, see `load_value_model`.
+      game, players: table that it is for.
+    """
+    if text == LINEAR:
+        return text
+    expected = f"{LINEAR}, or an agent with a network: agent:NAME, checkpoint:PATH, policy:PATH"
+    require(text.partition(":")[0] in ("agent", "checkpoint", "policy"), "luck", expected, text)
+    spec = resolve(AgentSpec.parse(text))
+    load_network(spec, game, players)
+    return str(spec)
+
+
+def value_fingerprint(text: str) -> str | None:
+    """Hash of the weights behind a value function; None if it has no network."""
+    return None if text == LINEAR else fingerprint(AgentSpec.parse(text))
+
+
+def load_value_model(text: str, game: str, players: int, rules: Mapping[str, Any]) -> ValueModel:
+    """Make the value function that a text names: `linear`, or an agent whose network is asked; cached.
+
+    Args:
+      text: `linear`, or the name of an agent with a network (`agent:NAME`, `checkpoint:PATH`, `policy:PATH`).
+      game, players, rules: table that it is for.
+    """
+    text = resolve_value_function(text, game, players)
+    return _load(text, game, players, tuple(sorted((key, _frozen(value)) for key, value in rules.items())))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@lru_cache(4)
+def _load(text: str, game: str, players: int, rules: tuple[tuple[str, Any], ...]) -> ValueModel:
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in rules}
+    info = env.describe(game, players, options)
+    if text == LINEAR:
+        return fit_value_model(PublicFeatures(info), game, players, options)
+    network, _ = load_network(AgentSpec.parse(text), game, players)
+    features = NetworkFeatures(network, info.score_scale)
+    return fit_value_model(features, game, players, options, games=512, positions=16)

@@ -46,15 +46,14 @@ class Batch(Targets):
       obs: int16 [B, K+1, W] observations of the players to move; past the end of the episode, the last one repeated.
       hidden: int8 [B, K+1, S] cards in slots that the player to move cannot see, as outcome codes; 0 elsewhere. Past
         the end, the last ones repeated. Labels of card beliefs: nothing but their loss may read them.
-      live: float32 [B, K+1] mask of the positions in the episode, 0 past its end.
-      weights: float32 [B] importance weights, 1 for the stored position that is the least likely to be drawn.
+      weights: float32 [B] importance weights, which undo the priorities; 1 for the stored position that priorities
+        have made the least likely to be drawn.
       index: int64 [B] row of the window's first position in the ring.
       stamp: int64 [B] number of the episode that the row holds.
     """
 
     obs: NDArray[np.int16]
     hidden: NDArray[np.int8]
-    live: NDArray[np.float32]
     weights: NDArray[np.float32]
     index: NDArray[np.int64]
     stamp: NDArray[np.int64]
@@ -103,7 +102,7 @@ class ReplayBuffer:
     Args:
       num_players, width, num_actions, num_phases: numbers of players, integers of an observation, actions and phases.
       frame: order of the seats in the network's numbers, "root" or "mover".
-      moves: what a search knows of the rules, for positions past the end of a game.
+      moves: moves that a search knows of the rules.
       config: settings of the run, whose defaults and ranges muzero/config.py declares: those of `replay`,
         `learner.unroll` (steps of a window after its first position, K), `learner.td_steps` and
         `learner.td_lambda` (returns) and `search.discount` (of the returns, per decision).
@@ -157,6 +156,7 @@ class ReplayBuffer:
         self._head = 0  # row of the next episode, if it fits before the end of the ring
         self._tail = 0  # first row of the oldest episode
         self._size = 0  # number of decisions stored
+        self._count = np.zeros(num_phases, np.int64)  # number of decisions stored, by phase
         self._episodes = 0  # number of episodes stored
         self._added = 0  # number of episodes ever added
         self._seen = 0  # number of decisions ever added
@@ -206,6 +206,7 @@ class ReplayBuffer:
         self._tree.set(here, self._weight(np.full(T, self._typical)))
         self._head += T
         self._size += T
+        self._count += np.bincount(episode.phase, minlength=self.num_phases)
         self._episodes += 1
         self._added += 1
         self._seen += T
@@ -246,6 +247,7 @@ class ReplayBuffer:
         self._stamp[gone] = _EVICTED
         self._tree.set(gone, 0.0)
         self._size -= gone.stop - gone.start
+        self._count -= np.bincount(self._rows["phase"][gone], minlength=self.num_phases)
         self._episodes -= 1
         above = gone.stop < self.capacity and self._stamp[gone.stop] != _EVICTED
         self._tail = gone.stop if above else 0
@@ -263,21 +265,23 @@ class ReplayBuffer:
         rows = self._rows
         totals, least = self._tree.totals()
         present = totals > 0
-        chance = self.stratify * present / present.sum() + (1 - self.stratify) * totals / totals.sum()
+        even = self.stratify * present / present.sum()
+        chance = even + (1 - self.stratify) * totals / totals.sum()  # share of each phase in the draws
+        wanted = even + (1 - self.stratify) * self._count / self._size  # its share if there were no priorities
         place = (rng.permutation(batch) + rng.random(batch)) / batch
         phase, mass = pick(np.broadcast_to(chance, (batch, self.num_phases)), place)
         index = self._tree.find(phase, mass / chance[phase] * totals[phase])
-        # Importance weights undo the priorities, not the even shares of the phases, which are wanted.
-        probability = self._tree.weights[index] / totals.sum()
-        lowest = least[present].min() / totals.sum()
+        # Importance weights undo the priorities, inside phases and among them, not the even shares of the phases.
+        each = wanted[present] / self._count[present] * totals[present] / chance[present]
+        correction = np.zeros(self.num_phases)
+        correction[present] = each / (each / least[present]).max()  # 1 for the least likely position
         luck = rng.random((batch, self.unroll + 1))
         steps, end = index[:, None] + np.arange(self.unroll + 1), rows["end"][index][:, None]
         return Batch(
             **vars(unroll(rows, index, self.frame, self.moves, luck)),
             obs=rows["obs"].take(np.minimum(steps, end - 1), 0),
             hidden=rows["hidden"].take(np.minimum(steps, end - 1), 0),
-            live=(steps < end).astype(np.float32),
-            weights=((lowest / probability) ** self.beta).astype(np.float32),
+            weights=((correction[phase] / self._tree.weights[index]) ** self.beta).astype(np.float32),
             index=index,
             stamp=self._stamp[index],
         )
@@ -376,6 +380,7 @@ class ReplayBuffer:
         self._typical = float(state["typical"])
         length = state["length"]
         self._size, self._episodes = int(length.sum()), len(length)
+        self._count = np.bincount(state["phase"], minlength=self.num_phases)
         used = self._place(np.arange(self._size))
         begin = self._place(np.cumsum(length) - length)
         for f in _saved_fields():

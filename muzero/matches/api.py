@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import env
-from muzero.agents.agent_spec import AgentSpec, fingerprint, resolve, trained_for
+from muzero.agents.agent_spec import AgentSpec, fingerprint, load_value_model, resolve, trained_for
 from muzero.agents.loading import load_agent
 from muzero.agents.situation import Agent
 from muzero.config_fields import require
@@ -29,6 +29,7 @@ def play_match(
     seed: int = 0,
     batch: int = 512,
     workers: int = 1,
+    luck: str = "",
 ) -> tuple[dict[str, Any], Games]:
     """Play a head-to-head on paired deals: every deal once with `a` in each seat, and `b` in all others.
 
@@ -43,6 +44,8 @@ def play_match(
       batch: number of games that are played at a time.
       workers: number of processes for two agents given as strings, 0 for one per core; a script that asks for more than
         one must call this under `if __name__ == "__main__":`, because worker processes import the script.
+      luck: value function by which luck is taken out of the results, `"linear"` or the name of an agent with a network;
+        "" takes none out.
 
     Returns:
       Figures (win rate, intervals, Elo, mean scores ...: those of `muzero.evaluate`), and the games themselves. An
@@ -55,7 +58,7 @@ def play_match(
     require(game in env.games(), "game", f"one of {', '.join(env.games())}", game)
     table_rules = rules if rules is not None else trained.get("rules", {})
     config = MatchConfig(a=_name(a), b=_name(b), games=games, game=game, players=players, rules=table_rules or {})
-    config.seed, config.batch, config.workers = seed, batch, workers
+    config.seed, config.batch, config.workers, config.luck = seed, batch, workers, luck
     if isinstance(a, str) and isinstance(b, str):
         return match.play_match(with_defaults(config), quiet=True)
     config.players = players = players or trained.get("players", 2)
@@ -65,9 +68,9 @@ def play_match(
         for agent in (a, b)
     )
     started = time.perf_counter()
-    played = paired_games(
-        one, other, config.deals, game=game, players=players, rules=config.rules, seed=seed, batch=batch
-    )
+    model = load_value_model(luck, game, players, config.rules) if luck else None
+    table = {"game": game, "players": players, "rules": config.rules}
+    played = paired_games(one, other, config.deals, **table, seed=seed, batch=batch, luck=model)
     seconds = time.perf_counter() - started
     weights = [fingerprint(AgentSpec.parse(agent)) if isinstance(agent, str) else None for agent in (a, b)]
     return report(config, played, seconds, len(played), weights=weights), played

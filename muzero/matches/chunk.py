@@ -20,6 +20,7 @@ class MatchChunk:
       first, deals: number of the first deal, and number of deals.
       record_writer: writer of game records; None writes none.
       in_flight: store that saves the games in flight; None saves none.
+      luck: name of the value function by which luck is measured; "" measures none.
     """
 
     a: str
@@ -33,3 +34,4 @@ class MatchChunk:
     deals: int
     record_writer: GameRecordWriter | None = None
     in_flight: InFlightStore | None = None
+    luck: str = ""

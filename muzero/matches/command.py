@@ -37,6 +37,8 @@ HELP = {
     "address": SHARED_HELP["address"],
     "stop": "stop early once a sequential test is sure at this error rate, such as 0.05; 0 never stops",
     "margin": "with stop: win rates this close to the fair share count as equal",
+    "better_by": "with stop: stop once a is better than the fair share, or not better by this much, such as 0.02",
+    "luck": "take luck out of the results, by the values of this agent's network, or linear: a model without a network",
     "out": "write FILE (json), and beside it .csv (every game) and .md; a repeated command resumes from it",
     "records": "write games to DIR as game records, which python -m env.game_record prints and verifies",
     "max_records": "with records: how many, from the first deal on",
@@ -62,6 +64,9 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     require(0 <= config.margin < 0.5, "margin", "0 up to less than 0.5", config.margin)
     require(config.max_records >= 0, "max_records", "0 or more", config.max_records)
     require(config.stop > 0 or not config.margin, "margin", "none without stop=", config.margin)
+    require(0 <= config.better_by < 0.5, "better_by", "0 up to less than 0.5", config.better_by)
+    require(config.stop > 0 or not config.better_by, "better_by", "none without stop=", config.better_by)
+    require(not (config.margin and config.better_by), "better_by", "none with margin=", config.better_by)
     useless = "max_records" in given and not config.records
     require(not useless, "max_records", "none without records=DIR", config.max_records)
     return with_defaults(config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ class Games:
       seats: [N] seat of a in each game.
       scores: [N, P] final scores by seat.
       stats: [N, S] statistics that the environment reports for each episode (`VecEnv.stat_names`).
+      luck: [N, C] luck of a, columns as `muzero.matches.luck.COLUMNS` lists them; C = 0 if it was not measured.
     """
 
     won: NDArray[np.float64]
@@ -37,6 +38,11 @@ class Games:
     seats: NDArray[np.int64]
     scores: NDArray[np.int64]
     stats: NDArray[np.int64]
+    luck: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __post_init__(self) -> None:
+        if not self.luck.size:
+            object.__setattr__(self, "luck", np.zeros((len(self.won), 0)))
 
     def __len__(self) -> int:
         return len(self.won)

@@ -5,8 +5,8 @@
 Each agent plays each other agent, every deal twice with the seats swapped. Agents are named as for
 python -m muzero.evaluate, whose help lists them; options may follow an agent as usual:
 agents=[checkpoint:runs/x,simulations=64,bot:greedy]. Every pairing is saved beside the results: a repeated command
-resumes where it was stopped, and one with more agents or games plays only what is new. Tables have two players; with
-more, there is no single opponent to be rated against.
+resumes where it was stopped, and one with more agents or games plays only what is new. With players=3 or more the
+agents meet at mixed tables, in this process, and are rated by the ranks of all seats.
 
 Keys:
 {keys}
@@ -38,17 +38,20 @@ from muzero.matches.arguments import SHARED_HELP, describe_keys, parse_overrides
 from muzero.matches.match import play_matches
 from muzero.matches.match_config import MatchConfig, require_same_rules, with_defaults
 from muzero.matches.results import Row
+from muzero.matches.table_ladder import rate_tables, require_table, write_tables
 from muzero.matches.workers import WorkerPool, make_worker_pool
 from muzero.runs.files import WriteError, replacing, write_whole, writing
 from muzero.runs.markdown import markdown_table
 
+_INTERVAL = 2 * 1.96  # width of a 95 % interval in standard errors
 _SHARED = ("game", "version", "rules")  # figures that all pairings share
 
 HELP = {
     "agents": "two or more, in brackets, with commas between them",
-    "games": "games per pairing, rounded up to whole deals",
+    "games": "games per pairing (in all, with players=3 or more), rounded up to whole deals",
+    "players": "players at a table",
     "anchor": "the agent whose Elo is 0; by default the first",
-    "prior": "drawn games added to every pairing, which keep ratings finite",
+    "prior": "drawn games added to every pairing (agent, with players=3 or more), which keep ratings finite",
     "out": "directory for ladder.json, .csv (a row per pairing), .md, .png, and games/ (every game)",
     **SHARED_HELP,
     "workers": "processes that share the games (threads if all agents are bots); 0 for one per core",
@@ -61,6 +64,7 @@ class LadderConfig:
 
     agents: list[str] = field(default_factory=list)
     games: int = 1000
+    players: int = 2
     anchor: str = ""
     prior: float = 1.0
     out: str = "ladder"
@@ -95,6 +99,14 @@ def read_arguments(arguments: Sequence[str]) -> LadderConfig:
             config.rules = config.rules or found.get("rules", {})
     if rules_are_free and trained and all(found["game"] == config.game for found in trained.values()):
         require_same_rules(env.describe(config.game, 2, config.rules), trained)
+    require(config.players >= 2, "players", "2 or more", config.players)
+    if config.players > 2:
+        config.game = config.game or env.games()[0]
+        require(config.game in env.games(), "game", f"one of {', '.join(env.games())}", config.game)
+        require_table(config.game, config.players, config.agents)
+        require(config.prior > 0, "prior", "more than 0 with players=3 or more", config.prior)
+        single = config.runtime == "local" and config.workers in (0, 1)
+        require(single, "workers and runtime", "0 or 1 and local with players=3 or more", config.workers)
     return config
 
 
@@ -141,6 +153,18 @@ def win_rates(rows: Sequence[Row], order: Sequence[str]) -> NDArray[np.float64]:
     return rates
 
 
+def average(rows: Sequence[Row], order: Sequence[str]) -> stats.NashAverage | None:
+    """Judge the agents against the equilibrium of the field; None if a pairing is missing."""
+    errors = np.zeros((len(order), len(order)))
+    for row in rows:
+        i, j = order.index(row["a"]), order.index(row["b"])
+        kind = "paired" if "paired_low" in row else "wilson"
+        errors[i, j] = errors[j, i] = (row[f"{kind}_high"] - row[f"{kind}_low"]) / _INTERVAL
+    rates = win_rates(rows, order)
+    known = np.isfinite(rates[np.triu_indices(len(order), 1)]).all()
+    return stats.nash_average(order, rates, errors) if known else None
+
+
 def fit_text(found: stats.Ladder) -> str:
     """Sentence that says whether one number per agent explains the win rates."""
     verdict = "explain" if found.dispersion == 1 else "do not explain"
@@ -183,6 +207,23 @@ def markdown(found: stats.Ladder, rows: Sequence[Row], command_line: str) -> str
             "",
             "Some agents won or lost every game against the others: ratings across that gap depend on the prior.",
         ]
+    mix = average(rows, order)
+    if mix is not None and len(order) > 2:
+        lines += [
+            "",
+            "Nash averaging: share of each agent in the equilibrium of the field, a mix that no agent beats, and win",
+            "rate against that mix; 95 % by a parametric bootstrap of the win rates.",
+            "",
+        ]
+        cells = [
+            [
+                f"`{name}`",
+                f"{mix.share[i]:.2f} [{mix.share_low[i]:.2f}, {mix.share_high[i]:.2f}]",
+                f"{mix.rate[i]:.3f} [{mix.rate_low[i]:.3f}, {mix.rate_high[i]:.3f}]",
+            ]
+            for i, name in enumerate(order)
+        ]
+        lines += markdown_table(["agent", "share", "win rate against the mix"], cells, "lrr")
     lines += ["", "Win rate of the row against the column:", ""]
     cells = [
         [f"{number} `{name}`", *("" if np.isnan(value) else f"{value:.3f}" for value in line)]
@@ -218,6 +259,7 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     ratings = [{**asdict(rating), "rank": number} for number, rating in enumerate(found.ratings, 1)]
+    mix = average(rows, found.names)
     content = {
         "command": command_line,
         "anchor": found.anchor,
@@ -231,6 +273,7 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str
         "freedom": found.freedom,
         "fit": found.fit,
         "dispersion": found.dispersion,
+        "nash": mix and {key: np.asarray(value).tolist() for key, value in vars(mix).items()},
     }
     write_whole(out / "ladder.json", json.dumps(content, indent=1) + "\n")
     write_whole(out / "ladder.md", page)
@@ -249,6 +292,15 @@ def usage() -> str:
     return (__doc__ or "").format(keys=describe_keys(LadderConfig(), HELP))
 
 
+def _rate_tables(config: LadderConfig, line: str) -> str:
+    """Play and rate a field at tables of three players or more; return the page."""
+    rules = {"preset": config.rules} if isinstance(config.rules, str) else dict(config.rules)
+    shared = {key: getattr(config, key) for key in ("anchor", "prior", "game", "seed", "batch")}
+    out = Path(config.out)
+    found, tables = rate_tables(config.agents, config.players, config.games, rules=rules, out=out, **shared)
+    return write_tables(out, found, tables, config.players, config.game, line)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Play the ladder that the command line describes; return the exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
@@ -260,9 +312,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         given = [
             word for word in arguments if word.partition("=")[0] not in ("agents", "workers", "runtime", "address")
         ]
+        line = shlex.join(["python", "-m", "muzero.ladder", f"agents=[{','.join(config.agents)}]", *given])
+        if config.players > 2:
+            print(_rate_tables(config, line))
+            print(f"ladder.json and ladder.md are in {config.out}")
+            return 0
         rows = play(config)
         found = rate(rows, config.agents, config.anchor, config.prior)
-        line = shlex.join(["python", "-m", "muzero.ladder", f"agents=[{','.join(config.agents)}]", *given])
         page = write(Path(config.out), found, rows, line)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)

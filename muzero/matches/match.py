@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import env
 from muzero import stats
 from muzero.matches.games import Games, concatenate
-from muzero.matches.results import Row, report, sequential_test
+from muzero.matches.results import Row, report, sequential_row
 from muzero.matches.workers import GameCounter, WorkerPool, make_worker_pool, only_bots
 from muzero.runs.files import writing
 
@@ -41,7 +41,7 @@ def chunks(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
     """
     writer = config.record_writer
     recorded = min(writer.deals, config.deals) if writer else 0
-    fast = only_bots(config.a, config.b) and not config.stop
+    fast = only_bots(config.a, config.b) and not config.stop and not config.luck
     parts = [(0, recorded, config.batch), (recorded, config.deals, max(config.batch, _BOT_BATCH))]
     most = min(config.batch, -(-config.deals // _LOOKS) * config.players) if config.stop else config.batch
     for start, end, batch in parts if fast else [(0, config.deals, most)]:
@@ -70,7 +70,7 @@ def unrecorded(config: MatchConfig, done: int) -> Iterator[tuple[int, int]]:
 
 def _make_chunk(config: MatchConfig, store: MatchStore, first: int, deals: int) -> MatchChunk:
     """Make a chunk; if it takes long (networks play), its games in flight are saved, except on Ray's machines."""
-    slow = not only_bots(config.a, config.b) and config.runtime == "local"
+    slow = (bool(config.luck) or not only_bots(config.a, config.b)) and config.runtime == "local"
     return replace(config.chunk(first, deals), in_flight=store.in_flight(first, deals) if slow else None)
 
 
@@ -83,7 +83,7 @@ def play_match(config: MatchConfig, quiet: bool = False, pool: WorkerPool | None
       pool: worker pool; by default the pool that the configuration asks for is made.
     """
     own, store = pool is None, config.store()
-    pool = pool or make_worker_pool([config.a, config.b], config.workers, config.runtime, config.address)
+    pool = pool or make_worker_pool([config.a, config.b], config.workers, config.runtime, config.address, config.luck)
     try:
         result = _play_match(config, store, quiet, pool)
     finally:
@@ -131,7 +131,7 @@ def _play_match(config: MatchConfig, store: MatchStore, quiet: bool, pool: Worke
 
 def _is_decided(config: MatchConfig, games: Games) -> bool:
     """Tell whether a match that may stop early (`stop`) does so after these games."""
-    return bool(config.stop) and sequential_test(config, games).decision != "continue"
+    return bool(config.stop) and sequential_row(config, games)["decision"] != "continue"
 
 
 @contextmanager

@@ -9,13 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import env
-from muzero.agents.agent_spec import AgentSpec, build, fingerprint, resolve, trained_for
+from muzero.agents.agent_spec import (
+    AgentSpec,
+    build,
+    fingerprint,
+    resolve,
+    resolve_value_function,
+    trained_for,
+    value_fingerprint,
+)
 from muzero.config_fields import require
 from muzero.matches.chunk import MatchChunk
+from muzero.matches.luck import COLUMNS
 from muzero.matches.store import GameRecordWriter, MatchStore
 
 # Settings that do not change what happens in a game.
-_IRRELEVANT_TO_GAMES = ("games", "workers", "runtime", "address", "out", "stop", "margin", "records", "max_records")
+_IRRELEVANT_TO_GAMES = (
+    *("games", "workers", "runtime", "address", "out", "stop", "margin", "better_by", "luck", "records"),
+    "max_records",
+)
 
 
 @dataclass
@@ -35,6 +47,8 @@ class MatchConfig:
     address: str = ""
     stop: float = 0.0
     margin: float = 0.0
+    better_by: float = 0.0
+    luck: str = ""
     out: str = ""
     records: str = ""
     max_records: int = 100
@@ -54,7 +68,7 @@ class MatchConfig:
         """Chunk of the match for a worker: `deals` deals from deal `first` on."""
         batch = max(self.batch, deals * self.players)
         given = (self.a, self.b, self.game, self.players, self.rules, self.seed, batch, first, deals)
-        return MatchChunk(*given, self.record_writer)
+        return MatchChunk(*given, self.record_writer, luck=self.luck)
 
     def key(self) -> str:
         """Hash of everything that changes what happens in a game: settings, version of the rules, weights."""
@@ -62,12 +76,15 @@ class MatchConfig:
         game = env.describe(self.game, self.players, self.rules)
         settings |= {"version": game.version, "rules": game.rule_values}
         settings["weights"] = [fingerprint(AgentSpec.parse(text)) for text in (self.a, self.b)]
+        if self.luck:  # the games are the same without it, but their luck is not known
+            settings["luck"] = self.luck, value_fingerprint(self.luck)
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
     def store(self) -> MatchStore:
         """Store for the match's games, in files next to `out`."""
         stats = len(env.describe(self.game, self.players, self.rules).stat_names)
-        return MatchStore(Path(self.out) if self.out else None, self.key(), self.players, stats)
+        luck = len(COLUMNS) if self.luck else 0
+        return MatchStore(Path(self.out) if self.out else None, self.key(), self.players, stats, luck)
 
 
 def with_defaults(config: MatchConfig) -> MatchConfig:
@@ -92,6 +109,8 @@ def with_defaults(config: MatchConfig) -> MatchConfig:
         build(spec, config.game, config.players, batch=1)
     if rules_are_free:
         require_same_rules(tables.info, trained)
+    if config.luck:
+        config.luck = resolve_value_function(config.luck, config.game, config.players)
     return config
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 import env
 from muzero.agents.bots import Bot, Random
 from muzero.agents.situation import Agent, Situation
+from muzero.agents.value_model import ValueModel
 from muzero.matches.games import Games, concatenate
+from muzero.matches.luck import LuckTracker
 
 if TYPE_CHECKING:
     from muzero.matches.store import GameRecordWriter, InFlightStore
@@ -38,10 +41,12 @@ def against_each(
     count: Counter | None = None,
     record_writer: GameRecordWriter | None = None,
     in_flight: InFlightStore | None = None,
+    luck: ValueModel | None = None,
 ) -> list[Games]:
     """Play the same deals against each opponent, all at the same time: networks are fastest with large batches.
 
-    Games between bots of the same seed are played inside the C++ core, unless they are observed or recorded.
+    Games between bots of the same seed are played inside the C++ core, unless they are observed or recorded, or their
+    luck is measured.
 
     Args:
       a: the first agent, which plays in each seat in turn.
@@ -54,11 +59,12 @@ def against_each(
       count: function that is called when games end, see `Counter`.
       record_writer: writer of the games as game records; for one opponent only.
       in_flight: store that saves the games in flight, from which they are resumed.
+      luck: value function by which the luck of a is measured; None measures none.
     """
     assert record_writer is None or len(opponents) == 1, "record files are named for one opponent"
     bots = [agent for agent in (a, *opponents) if isinstance(agent, Bot)]
     only_bots = len(bots) == 1 + len(opponents) and len({bot.seed for bot in bots}) == 1
-    if only_bots and watch is None and record_writer is None:
+    if only_bots and watch is None and record_writer is None and luck is None:
         settings: dict[str, Any] = {"game": game, "players": players, "rules": rules, "seed": seed, "threads": threads}
         found = [_bot_games(bots[0], b, deals, first_deal=first_deal, **settings) for b in bots[1:]]
         if count:
@@ -70,21 +76,22 @@ def against_each(
     tables = env.make(game, len(rows), players, rules, seed, auto_reset=False, threads=threads)
     deal = first_deal + rows % each // players
     tables.reset(deals=deal.tolist())
-    made = _resume(tables, deal, in_flight.load()) if in_flight else []
+    step = Stepper(tables, luck)
+    made = _resume(step, deal, in_flight.load()) if in_flight else []
     if count and tables.done.any():
         count(int(tables.done.sum()), float(_won(tables, seat)[tables.done].sum()))
     agents, saved = [a, *opponents], time.monotonic()
     while not tables.done.all():
         whose = np.where(tables.done, -1, np.where(tables.to_play == seat, 0, 1 + opponent))
         actions = np.full(len(rows), env.SKIP, np.int64)
-        for number in _next_to_act(agents, whose):
+        for number in next_to_act(agents, whose):
             theirs = np.flatnonzero(whose == number)
             situation = Situation.at(tables, theirs, seed)
             actions[theirs] = agents[number].act(situation)
             if watch and number == 0:
                 watch(situation)
         earlier = tables.done.copy()
-        tables.step(actions)
+        step(actions)
         ended = np.flatnonzero(tables.done & ~earlier)
         if count and len(ended):
             count(len(ended), float(_won(tables, seat)[ended].sum()))
@@ -95,23 +102,48 @@ def against_each(
             saved = time.monotonic()
     if record_writer:
         record_writer.write(tables, deal, seat, made)
-    games = _finished(tables, deal, seat)
+    games = replace(_finished(tables, deal, seat), luck=step.luck(seat))
     return [games.select(opponent == number) for number in range(len(opponents))]
 
 
-def _resume(tables: env.VecEnv, deals: Ints, actions: list[Ints]) -> list[Ints]:
+class Stepper:
+    """Carries out actions at tables and, given a value function, measures the luck of every seat."""
+
+    def __init__(self, tables: env.VecEnv, value_model: ValueModel | None) -> None:
+        self.tables, self._value_model = tables, value_model
+        self._tracker = LuckTracker(value_model, tables) if value_model else None
+
+    def __call__(self, actions: Ints) -> None:
+        """Step all tables by their actions, [B]."""
+        if self._tracker:
+            self._tracker.step(self.tables, actions)
+        else:
+            self.tables.step(actions)
+
+    def restart(self, deals: Ints) -> None:
+        """Deal all games again."""
+        self.tables.reset(deals=deals.tolist())
+        self._tracker = LuckTracker(self._value_model, self.tables) if self._value_model else None
+
+    def luck(self, seats: Ints) -> NDArray[np.float64]:
+        """Luck [B, C] of a seat at each table; C = 0 without a value function."""
+        rows = np.arange(self.tables.num_envs)
+        return self._tracker.luck[rows, seats] if self._tracker else np.zeros((len(rows), 0))
+
+
+def _resume(step: Stepper, deals: Ints, actions: list[Ints]) -> list[Ints]:
     """Repeat the actions of an earlier process and return them; if one is illegal, deal again and return none."""
     try:
-        for step in actions:
-            tables.step(step)
+        for made in actions:
+            step(made)
     except ValueError as error:
         warnings.warn(f"saved actions do not fit, the games start again: {error}", RuntimeWarning, stacklevel=2)
-        tables.reset(deals=deals.tolist())
+        step.restart(deals)
         return []
     return actions
 
 
-def _next_to_act(agents: Sequence[Agent], whose: Ints) -> list[int]:
+def next_to_act(agents: Sequence[Agent], whose: Ints) -> list[int]:
     """Indices of the agents that act next; `whose` [B] is the agent that each table waits for (-1: none).
 
     Fast agents act at once. When none of them is waited for, the agent that most tables wait for acts alone: tables
@@ -185,6 +217,7 @@ def paired_games(
     count: Counter | None = None,
     record_writer: GameRecordWriter | None = None,
     in_flight: InFlightStore | None = None,
+    luck: ValueModel | None = None,
 ) -> Games:
     """Play deals first_deal, first_deal + 1, ... of a seed, with a in each seat in turn and b in all others.
 
@@ -198,6 +231,7 @@ def paired_games(
       count: function that is called when games end, see `Counter`.
       record_writer: writer of the games as game records.
       in_flight: store that saves the games in flight, from which they are resumed; only for a single batch.
+      luck: value function by which the luck of a is measured; None measures none.
     """
     parts: list[Games] = []
     at_once = max(1, batch // players)
@@ -206,6 +240,6 @@ def paired_games(
     for start in range(0, deals, at_once):
         some, first = min(at_once, deals - start), first_deal + start
         writer = record_writer if record_writer and first < record_writer.deals else None
-        settings |= {"count": count, "record_writer": writer, "in_flight": in_flight}
+        settings |= {"count": count, "record_writer": writer, "in_flight": in_flight, "luck": luck}
         parts += against_each(a, [b], some, first_deal=first, **settings)
     return concatenate(parts)

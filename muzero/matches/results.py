@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 import env
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec, fingerprint
+from muzero.matches.luck import KINDS, MOST_LUCK, SCORE_COLUMNS, WIN_COLUMNS
 from muzero.runs.files import replacing, write_whole, writing
 from muzero.runs.markdown import markdown_table
 
@@ -127,15 +128,55 @@ def report(
         reduction, deals = stats.variance_reduction(games.won), stats.mcnemar_deals(games.won)
         row["pairing_factor"], row["seat_effect"] = reduction.factor, reduction.seat_effect
         row["mcnemar"] = {"better": deals.better, "worse": deals.worse, "tied": deals.tied, "p_value": deals.p_value}
+    if games.luck.shape[1] and n >= 2 * config.players:
+        row["luck"] = {"value": config.luck, **luck_row(games, config.players)}
     if config.stop:
-        test = sequential_test(config, games)
-        row["sequential"] = {"decision": test.decision, "low": test.low, "high": test.high, "p_value": test.p_value}
+        row["sequential"] = sequential_row(config, games)
     return _finite(row)
 
 
-def sequential_test(config: MatchConfig, games: Games) -> stats.SequentialTest:
-    """Test that decides whether the match may stop after these games."""
-    return stats.sequential_test(games.by_deal(config.players), 1 / config.players, config.margin, config.stop)
+def luck_row(games: Games, players: int) -> Row:
+    """Figures of a match with the luck taken out; the score difference is positive if a has the better scores."""
+    won = stats.adjust_for_luck(games.won, games.luck[:, WIN_COLUMNS], players)
+    score = stats.adjust_for_luck(games.scores_b - games.scores_a, games.luck[:, SCORE_COLUMNS], players)
+    row = {
+        "win_rate": won.interval.estimate,
+        "low": max(0.0, won.interval.low),
+        "high": min(1.0, won.interval.high),
+        "factor": won.factor,
+        "correlation": won.correlation,
+        "score_difference": score.interval.estimate,
+        "score_low": score.interval.low,
+        "score_high": score.interval.high,
+        "score_factor": score.factor,
+        "score_correlation": score.correlation,
+        "mean_luck": float(games.luck[:, : len(KINDS)].sum(1).mean()),
+    }
+    return _finite(row)
+
+
+def sequential_row(config: MatchConfig, games: Games) -> Row:
+    """Result of the test that decides whether the match may stop after these games; its decision may be "continue".
+
+    If luck was measured, the test is about deals that are adjusted by it. They reach from -1 to 2: the win is at most
+    1, and so is the luck.
+    """
+    deals, null, low, width = games.by_deal(config.players), 1 / config.players, 0.0, 1.0
+    if games.luck.shape[1]:
+        luck = games.luck[:, : len(KINDS)].sum(1).clip(-MOST_LUCK, MOST_LUCK)  # beyond it is rounding alone
+        deals = stats.sequential_adjustment(games.won, luck, config.players)
+        low, width = -MOST_LUCK, 1 + 2 * MOST_LUCK
+    if config.better_by:
+        found = stats.better_by_test(deals, config.better_by, null, config.stop, (low, low + width))
+        return {
+            "decision": found.decision,
+            "better_by": config.better_by,
+            "p_not_better": found.p_not_better,
+            "p_better": found.p_better,
+        }
+    test = stats.sequential_test((deals - low) / width, (null - low) / width, config.margin / width, config.stop)
+    ends = (low + width * end for end in (test.low, test.high))
+    return {"decision": test.decision, **dict(zip(("low", "high"), ends, strict=True)), "p_value": test.p_value}
 
 
 def markdown(r: Row) -> str:
@@ -162,7 +203,23 @@ def markdown(r: Row) -> str:
     if "mcnemar" in r:
         m = r["mcnemar"]
         rows["deals to a / even / to b"] = f"{m['better']} / {m['tied']} / {m['worse']}, p {m['p_value']:.2g} (McNemar)"
-    if "sequential" in r:
+    if "luck" in r:
+        adjusted = r["luck"]
+        rows["win rate, luck taken out"] = (
+            f"{adjusted['win_rate']:.3f} [{adjusted['low']:.3f}, {adjusted['high']:.3f}], as precise as "
+            f"{_times(adjusted['factor'])} as many games"
+        )
+        rows["score difference, luck taken out"] = (
+            f"{adjusted['score_difference']:+.2f} [{adjusted['score_low']:+.2f}, {adjusted['score_high']:+.2f}], as "
+            f"precise as {_times(adjusted['score_factor'])} as many games"
+        )
+    if "better_by" in r.get("sequential", {}):
+        s = r["sequential"]
+        rows[f"better by {s['better_by']:g}?"] = (
+            f"{s['decision']}; p {s['p_not_better']:.2g} against not better, p {s['p_better']:.2g} against better by "
+            f"{s['better_by']:g}: valid whenever the match stopped, unlike the intervals, Elo and p above"
+        )
+    elif "sequential" in r:
         s = r["sequential"]
         rows["sequential test"] = (
             f"{s['decision']}; interval [{s['low']:.3f}, {s['high']:.3f}], p {s['p_value']:.2g}: valid whenever the "
@@ -170,6 +227,10 @@ def markdown(r: Row) -> str:
         )
     lines = [f"`{r['a']}` against `{r['b']}`, {r['game']}", "", *markdown_table(["", ""], list(rows.items()), "ll")]
     return "\n".join(lines) + "\n"
+
+
+def _times(factor: float | None) -> str:
+    return "any number of times" if factor is None else f"{factor:.2f} x"
 
 
 def _signed(number: float | None, otherwise: str) -> str:
@@ -184,12 +245,15 @@ def write(out: Path, config: MatchConfig, result: Row, games: Games) -> None:
 
 
 def _write_csv(path: Path, config: MatchConfig, games: Games) -> None:
-    names = env.describe(config.game, config.players, config.rules).stat_names
+    names = list(env.describe(config.game, config.players, config.rules).stat_names)
+    measured = games.luck.shape[1] > 0
     with writing(path), replacing(path) as draft, draft.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
             ["seed", "deal", "seat_a", *(f"score_{i}" for i in range(config.players)), "won", "truncated", *names]
+            + (["luck"] if measured else [])
         )
         for i in range(len(games)):
             row = [config.seed, games.deals[i], games.seats[i], *games.scores[i], f"{games.won[i]:g}"]
-            writer.writerow([*row, int(games.truncated[i]), *games.stats[i]])
+            luck = [f"{games.luck[i, : len(KINDS)].sum():.6f}"] if measured else []
+            writer.writerow([*row, int(games.truncated[i]), *games.stats[i], *luck])

@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 import env
 from env.game_record import GameRecord, GameRecordError
 from muzero.matches.games import Games, first_games
+from muzero.matches.luck import KINDS, MOST_LUCK
 from muzero.runs.files import CheckpointError, read_arrays, require_arrays, save_whole, wrap_errors, writing
 from muzero.runs.schema import refuse
 
 Ints = NDArray[np.int64]
 _GAMES, _IN_FLIGHT = ".games.npz", ".in_flight-"
+_LARGEST_LUCK = 1e9  # of all kinds of luck, points included
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -106,11 +109,12 @@ class MatchStore:
       key: hash that identifies what is played; games with another key are ignored.
       players: number of players at a table.
       stats: number of statistics that the game reports for each episode.
+      luck: number of columns of luck (`muzero.matches.luck.COLUMNS`); 0 if it is not measured.
     """
 
-    def __init__(self, out: Path | None, key: str, players: int, stats: int) -> None:
+    def __init__(self, out: Path | None, key: str, players: int, stats: int, luck: int = 0) -> None:
         self.path = out.with_suffix(_GAMES) if out else None
-        self.key, self.players, self.stats = key, players, stats
+        self.key, self.players, self.stats, self.luck = key, players, stats, luck
 
     def load(self, deals: int) -> list[Games]:
         """Games that an earlier process with the same settings played, at most `deals` deals: one list, or no list."""
@@ -139,6 +143,8 @@ class MatchStore:
             "scores": (np.int64, (None, self.players)),
             "stats": (np.int64, (None, self.stats)),
         }
+        if self.luck or "luck" in saved:  # not in files of earlier versions, which did not measure it
+            expected["luck"] = np.float64, (None, self.luck)
         require_arrays(path, saved, expected)
         games, count = Games(**columns), len(columns["won"])
         with wrap_errors(path):
@@ -150,11 +156,19 @@ class MatchStore:
                 least = 0.0 if name in ("won", "decisions") else -most
                 if not ((columns[name] >= least) & (columns[name] <= most)).all():
                     refuse(name, f"numbers from {least:g} to {most:g}", found="others")
+            self._check_luck(games.luck)
             order = np.arange(count)
             for name, wanted in (("deals", order // self.players), ("seats", order % self.players)):
                 if (columns[name] != wanted).any():
                     refuse(name, "every deal from every seat, in order", found="another order")
         return games
+
+    def _check_luck(self, luck: NDArray[np.float64]) -> None:
+        """Refuse luck that no game brings: that of winning has a bound, all of it is finite."""
+        if not (np.abs(luck) <= _LARGEST_LUCK).all():
+            refuse("luck", f"numbers from {-_LARGEST_LUCK:g} to {_LARGEST_LUCK:g}", found="others")
+        if (np.abs(luck[:, : len(KINDS)].sum(1)) > MOST_LUCK + _ROUNDING).any():
+            refuse("luck", f"at most {MOST_LUCK:g} shares of the win in a game", found="more")
 
     def save(self, games: Games) -> None:
         """Save all games so far, and delete the files of games in flight that are finished now."""

@@ -63,7 +63,7 @@ def check_values(
     """
     game, players = network.spec.game, network.spec.num_players
     policy = Policy(network)
-    found = _positions(policy, game, players, rules, positions, seed)
+    found = played_positions(policy, game, players, rules, positions, seed)
     values = network_values(network, found.obs)[:, 0]
     worlds = env.make(game, positions * playouts, players, rules, seed=seed, auto_reset=False)
     worlds.copy_from(found, np.repeat(np.arange(positions), playouts))
@@ -94,7 +94,7 @@ def play_out(policy: Policy, worlds: env.VecEnv) -> NDArray[np.float64]:
         paid[rows] += worlds.rewards[rows]
 
 
-def _positions(policy: Policy, game: str, players: int, rules: env.Rules, count: int, seed: int) -> env.VecEnv:
+def played_positions(policy: Policy, game: str, players: int, rules: env.Rules, count: int, seed: int) -> env.VecEnv:
     """Tables at positions of the policy's games, each after another number of decisions."""
     tables = env.make(game, count, players, rules, seed=seed)
     found = env.make(game, count, players, rules, seed=seed, auto_reset=False)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import torch
 
-from muzero.agents.agent_spec import AgentSpec, build
+from muzero.agents.agent_spec import AgentSpec, build, load_value_model
 from muzero.agents.situation import Agent
 from muzero.config import cores
 from muzero.config_fields import require
@@ -43,6 +43,7 @@ def play_chunk(chunk: MatchChunk, threads: int = 1) -> Games:
     """Play a chunk in this process; `threads` step the tables, which pays for games of bots only."""
     torch.set_num_threads(1)  # one thread: every core runs a network of its own
     a, b = (_agent(text, chunk.game, chunk.players, repr(chunk.rules), chunk.batch) for text in (chunk.a, chunk.b))
+    luck = load_value_model(chunk.luck, chunk.game, chunk.players, chunk.rules) if chunk.luck else None
     return paired_games(
         a,
         b,
@@ -57,6 +58,7 @@ def play_chunk(chunk: MatchChunk, threads: int = 1) -> Games:
         count=_counter.add if _counter else None,
         record_writer=chunk.record_writer,
         in_flight=chunk.in_flight,
+        luck=luck,
     )
 
 
@@ -253,7 +255,9 @@ def only_bots(*agents: str) -> bool:
     return all(AgentSpec.parse(agent).kind == "bot" for agent in agents)
 
 
-def make_worker_pool(agents: Sequence[str], workers: int = 0, runtime: str = "local", address: str = "") -> WorkerPool:
+def make_worker_pool(
+    agents: Sequence[str], workers: int = 0, runtime: str = "local", address: str = "", luck: str = ""
+) -> WorkerPool:
     """Make the worker pool that suits the agents.
 
     Args:
@@ -261,6 +265,7 @@ def make_worker_pool(agents: Sequence[str], workers: int = 0, runtime: str = "lo
       workers: number of processes, tasks or threads; 0 for one per core.
       runtime: name of the runtime, one of `RUNTIMES`.
       address: address of a Ray cluster; "" starts a cluster on this machine.
+      luck: name of the value function by which luck is measured, for which processes are better than threads.
     """
     require(workers >= 0, "workers", "0 or more", workers)
     require(runtime in RUNTIMES, "runtime", f"one of {', '.join(RUNTIMES)}", runtime)
@@ -268,6 +273,6 @@ def make_worker_pool(agents: Sequence[str], workers: int = 0, runtime: str = "lo
     if runtime == "ray":
         return RayPool(workers, address)
     count = workers or cores()
-    if only_bots(*agents):
+    if only_bots(*agents) and not luck:
         return InProcess(threads=count)
     return ProcessPool(count) if count > 1 else InProcess()

@@ -203,10 +203,14 @@ class SlotDynamics(nn.Module):
           old: [B, K + X, D] vectors before, 0 where an entry does not count.
           action: [B] actions taken.
         """
+        return torch.bmm(self.shares_moved()[action], old)
+
+    def shares_moved(self) -> Tensor:
+        """Share of each vector before an action in each vector after it, [A, K + C, K + X]."""
         kinds, roles = self.kinds[:, None], self.roles
         stays = torch.diag_embed(self.stays[kinds, roles])
         moves = self.moves[kinds.unsqueeze(2), roles.unsqueeze(2), roles.unsqueeze(1)]  # (A, K + X, K + X)
-        return torch.bmm((stays + moves)[:, : self.touched.shape[1] + self.shared][action], old)
+        return (stays + moves)[:, : self.touched.shape[1] + self.shared]
 
 
 class SlotTrunk(nn.Module):

@@ -36,6 +36,7 @@ class Group:
       place: whether each field names a slot; a symmetric encoder must not read such fields.
       seat: whether each field names the token's player, counted from the observer.
       card: whether each field shows a card, coded as the cards in slots are.
+      absent: whether each field is 1 if the token's player has left the round, so that the turn passes over it.
       slots: whether the tokens are slots.
       per_player: whether the tokens are ordered by seat, starting with the observer's.
       owner_only: whether only the owner sees the cards in some of the slots.
@@ -49,6 +50,7 @@ class Group:
     place: tuple[bool, ...]
     seat: tuple[bool, ...]
     card: tuple[bool, ...]
+    absent: tuple[bool, ...]
     slots: bool
     per_player: bool
     owner_only: bool
@@ -110,6 +112,7 @@ class GameSpec:
                 tuple(field.place for field in g.fields),
                 tuple(field.seat for field in g.fields),
                 tuple(field.card for field in g.fields),
+                tuple(field.absent for field in g.fields),
                 g.slots,
                 g.per_player,
                 g.owner_only,
@@ -122,6 +125,10 @@ class GameSpec:
         expected = "one in every group of slots, or none at all"
         require(consistent, f"{info.name}, fields that show a card", expected, slots_show)
         rules = info.phase_table
+        leaving = any(rule.leaves_round for row in rules for rule in row)
+        shown = [g.count if g.per_player else 0 for g in groups for absent in g.absent if absent]
+        expected = "one per player if an action leaves the round, otherwise none"
+        require(shown == [info.num_players] * leaving, f"{info.name}, fields that show absent players", expected, shown)
         widest = max(1, *(len(shape.slots) for shape in info.action_shapes))
         touched = np.full((2, info.num_actions, widest), -1, np.int64)
         for action, shape in enumerate(info.action_shapes):
@@ -143,6 +150,8 @@ class GameSpec:
                 np.array([[rule.turn_passes for rule in row] for row in rules]),
                 np.array([[rule.possible for rule in row] for row in info.chance_rules]),
                 np.array([[rule.pool for rule in row] for row in info.chance_rules]),
+                np.array([[rule.leaves_round for rule in row] for row in rules]) if leaving else None,
+                np.array([[rule.last_phase for rule in row] for row in rules], np.uint8) if leaving else None,
             ),
             kinds=kinds,
             action_slots=touched[0],
@@ -182,6 +191,16 @@ class GameSpec:
         """Columns of an observation row that count unseen cards, by pool and kind; None if there are none."""
         found = [g for g in self.groups if g.name == "counts"]
         return slice(found[0].offset, found[0].offset + found[0].count * len(found[0].fields)) if found else None
+
+    @cached_property
+    def absent(self) -> slice | None:
+        """Columns of an observation row that show which players have left the round, from the observer on; None if none
+        can."""
+        for g in self.groups:
+            if any(g.absent):
+                first = g.offset + g.absent.index(True)
+                return slice(first, g.offset + g.count * len(g.fields), len(g.fields))
+        return None
 
     @cached_property
     def num_kinds(self) -> int:

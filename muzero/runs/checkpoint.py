@@ -51,6 +51,8 @@ from muzero.runs.schema import (
     flag,
     listing,
     mapping,
+    maybe,
+    real,
     record,
     refuse,
     section,
@@ -103,6 +105,7 @@ AGENT_SCHEMA = record(
         "player_counts": listing(_PLAYERS, least=1, most=_MOST_PLAYERS),
         "rules": either(RULES, text(100)),
         "search": _SEARCH,
+        "value_rmse": maybe(real(0)),
     },
     others=anything,
 )

@@ -33,7 +33,7 @@ DRAFT = ".draft-"  # part of the name of a file or directory that is not complet
 
 MOST_JSON = 64 * 2**20  # bytes of a JSON file; the largest, a run's metrics, grow by a few kilobytes per iteration
 _MOST_YAML = 2**18  # bytes of a configuration
-_MOST_ARRAYS = 10_000  # arrays in an npz file
+_MOST_ARRAYS = 200_000  # arrays in an npz file; the largest, of self-play, has a few hundred per worker and table size
 
 Json = dict[str, Any]
 Arrays = Mapping[str, NDArray[Any]]

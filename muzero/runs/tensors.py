@@ -33,7 +33,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return tensors, file.metadata() or {}
 
 
-def require_finite(path: Path, tensors: Tensors) -> None:
+def require_finite(path: str | Path, tensors: Tensors) -> None:
     """Refuses tensors with NaN, infinity, or numbers as large as training never makes them; the error names them."""
     for name, tensor in tensors.items():
         if tensor.is_floating_point() or tensor.is_complex():

@@ -38,6 +38,10 @@ class NativeStep(Protocol):
         """Take over the weights that have changed since the last call."""
         ...
 
+    def initial(self, obs: NDArray[np.int16], backup: str) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """Evaluate roots as `BaseNetwork.initial` does; None leaves them to torch."""
+        ...
+
     def advance(
         self,
         latents: NDArray[np.float32],

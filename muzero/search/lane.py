@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # Backends that go through torch.compile, and whether sizes are dynamic (None: only those marked as such).
 COMPILED_BACKENDS = {"compiled": False, "cuda_graphs": False, "compiled_dynamic": None}
 _MOST_VERSIONS = 256  # most compiled versions of one function: per network, batch size, device and thread count
+_LINE = 8  # most actions of the principal line in an analysis
 _FEWEST_ROWS = 2  # fewest rows of a compiled_dynamic call: torch compiles a single row separately
 
 
@@ -161,13 +162,18 @@ class Lane:
         prior = np.exp(logits - logits.max(1, keepdims=True))
         prior = (prior / prior.sum(1, keepdims=True)).astype(np.float32)
         q = np.where(found.visits > 0, found.q, np.float32(np.nan))
-        return Analysis(plan.actions, plan.policy, plan.values, prior, found.visits, q)
+        lines = self.trees.principal_lines(plan.actions, _LINE)
+        return Analysis(plan.actions, plan.policy, plan.values, prior, found.visits, q, lines)
 
     def _roots(self, obs: NDArray[np.int16]) -> tuple[Tensor, NDArray[np.float32]]:
         """Latents [B, L] and outputs [B, A + V] of the roots; logits are divided by the prior temperature."""
         started = perf_counter()
-        latent, outputs = self.network.initial(_to(torch.from_numpy(obs), self.device), self.config.backup)
-        roots = outputs.float().cpu().numpy()
+        found = self.step.initial(obs, self.config.backup) if self.step is not None else None
+        if found is not None:
+            latent, roots = torch.from_numpy(found[0]), found[1]
+        else:
+            latent, outputs = self.network.initial(_to(torch.from_numpy(obs), self.device), self.config.backup)
+            roots = outputs.float().cpu().numpy()
         roots[:, : self.network.spec.num_actions] /= self.config.prior_temperature
         self.clock.encoder += perf_counter() - started
         return latent, roots
@@ -194,7 +200,8 @@ class Lane:
         trees, clock, games = self.trees, self.clock, len(latent)
         started, before = perf_counter(), trees.seconds
         classes = self._slot_classes(obs) if self._slot_classes is not None else None
-        trees.begin(roots, legal, phase, keys, counts=self._counts(obs, latent), classes=classes)
+        counts, absent = self._counts(obs, latent), self._absent(obs)
+        trees.begin(roots, legal, phase, keys, counts=counts, classes=classes, absent=absent)
         leaves = trees.leaves
         count = leaves * games
         self._latents[0, :games] = latent
@@ -225,6 +232,15 @@ class Lane:
             believed = self.network.card_counts(latent).cpu().numpy()
             return np.repeat(believed[:, None], pools, 1)
         return None
+
+    def _absent(self, obs: NDArray[np.int16]) -> NDArray[np.uint64] | None:
+        """Players who have left the round [B], a bit for each, from the player to move on; None if none can."""
+        spec = self.network.spec
+        if spec.absent is None:
+            return None
+        seats = np.arange(spec.num_players, dtype=np.uint64)
+        bits: NDArray[np.uint64] = (obs[:, spec.absent] > 0) @ (np.uint64(1) << seats)
+        return bits
 
     def _evaluate(self, first: int, games: int, requests: Requests) -> NDArray[np.float32]:
         """Network outputs of the requests [L * games, ...]; hidden states go to the nodes from `first` on."""

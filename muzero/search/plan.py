@@ -34,6 +34,8 @@ class Analysis:
       prior: [B, A] policy of the network that the search started from, over the legal actions, without root noise.
       visits: [B, A] number of simulations that started with each action.
       q: [B, A] value of each action for the player to move; NaN where an action was not visited.
+      lines: [B, D, 2] most visited moves from the chosen action on: actions and the outcomes of the chance events that
+        follow them (0 for none); -1 past the end.
     """
 
     actions: NDArray[np.int64]
@@ -42,3 +44,4 @@ class Analysis:
     prior: NDArray[np.float32]
     visits: NDArray[np.float32]
     q: NDArray[np.float32]
+    lines: NDArray[np.int64]

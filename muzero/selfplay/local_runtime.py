@@ -61,6 +61,11 @@ class SyncRuntime:
         finally:
             torch.set_num_threads(self.threads)
 
+    @property
+    def idle(self) -> bool:
+        """See `Runtime.idle`: games are played while the learner waits."""
+        return True
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Games in progress, for a checkpoint."""
         return pack_states([self.worker.state()], [self.generation])
@@ -146,6 +151,11 @@ class ChildProcessRuntime:
         assert self._child is not None
         (process,) = (self._child._processes or {}).values()
         return reason_of_death(process, self._words)
+
+    @property
+    def idle(self) -> bool:
+        """See `Runtime.idle`: whether the child has played all that was requested."""
+        return self._running is None or self._running.done()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return {}: the child is always playing, so its games in progress are not saved."""

@@ -166,6 +166,11 @@ class RayRuntime:
         self.restarts += 1
         self.actors[index] = self._actor(index)
 
+    @property
+    def idle(self) -> bool:
+        """See `Runtime.idle`: Ray shares out the cores, so the learner keeps to its own."""
+        return False
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Games in progress, for a checkpoint; {} while actors play or if one has died."""
         if self._pending:

@@ -34,6 +34,11 @@ class Runtime(Protocol):
         """Wait for results: in sync mode for all requested ones, in async mode for as many as one request gives."""
         ...
 
+    @property
+    def idle(self) -> bool:
+        """Whether the cores of self-play on this machine are free at the moment, for the learner to use."""
+        ...
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Games in progress, for a checkpoint; {} if they are not known. To be called when no worker is playing."""
         ...

@@ -23,13 +23,15 @@ from muzero.config import Config
 from muzero.config_fields import require
 from muzero.data.seats import to_seats
 from muzero.data.trajectory import Episode, TrajectoryBuffer
+from muzero.model.interface import BaseNetwork
 from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs.memory import give_back_memory, resident_megabytes
 from muzero.search.backend import resolve_backend
 from muzero.search.planner import Clock, Plan, Planner
 from muzero.selfplay.opponents import BOT_VS_BOT, NEVER, PAST_SELF, SELF, OpponentMix
-from muzero.selfplay.saved_games import check_saved_games
+from muzero.selfplay.past_selves import NOBODY, PastSelves
+from muzero.selfplay.saved_games import check_past_selves, check_saved_games, is_of_past_selves
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class SelfPlay:
       kind: int8 [B] kind of opponent at each table.
       deals: int64 [B] deal of the game at each table, -1 if unknown.
       takeover_after: int64 [B] number of decisions after which the network takes all seats.
+      past_selves: past networks; a game that began against one of them ends against it.
     """
 
     def __init__(self, config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> None:
@@ -119,8 +122,8 @@ class SelfPlay:
         )
         self.spec = GameSpec.of_tables(self.tables)
         self.bots = [self.tables.bot(name) for name in game.bots]
-        self.network = make_network(self.spec, config.model).to(self.device).eval()
-        self.past_self = make_network(self.spec, config.model).to(self.device).eval()
+        self.network = self._make_network()
+        self.past_selves = PastSelves(count, self._make_network)
         t = self.tables
         longest = int(t.rules["max_decisions"])
         self.trajectory = TrajectoryBuffer(t.num_envs, t.num_players, t.width, t.num_actions, longest, t.num_slots)
@@ -129,26 +132,29 @@ class SelfPlay:
         self.kind = np.full(count, SELF, np.int8)
         self.deals = np.full(count, -1, np.int64)
         self.takeover_after = np.full(count, NEVER, np.int64)
-        self._planners: dict[tuple[bool, int], Planner] = {}
+        self._planners: dict[int, Planner] = {}  # by index of the past network, NOBODY for the current network
         self._idle = True  # no game has begun yet
 
     def load_weights(self, weights: Mapping[str, Tensor], past_self: Mapping[str, Tensor] | None = None) -> None:
-        """Load new weights of the current network, and of a past network."""
+        """Load new weights of the current network, and of a past network for games that begin from now on."""
         self.network.load_state_dict(dict(weights))
         if past_self is not None:
-            self.past_self.load_state_dict(dict(past_self))
+            self.past_selves.offer(past_self)
 
-    def planner(self, simulations: int, past_self: bool = False) -> Planner:
-        """Planner for up to all tables at once, kept until the number of simulations changes."""
-        key = (past_self, simulations)
-        if key not in self._planners:
-            network = self.past_self if past_self else self.network
+    def planner(self, simulations: int, past_self: int = NOBODY) -> Planner:
+        """Planner of the current network or of a past one, for up to all tables at once.
+
+        It is kept until the number of simulations changes, or the network is another one.
+        """
+        network = self.network if past_self == NOBODY else self.past_selves.network(past_self)
+        kept = self._planners.get(past_self)
+        if kept is None or kept.network is not network or kept.config.simulations != simulations:
             search = replace(self.config.search, simulations=simulations)
-            if past_self and resolve_backend(network, search) != "native":
+            if past_self != NOBODY and resolve_backend(network, search) != "native":
                 search = replace(search, backend="eager")  # games with a past network are few, in varying number
-            self._planners = {k: p for k, p in self._planners.items() if k[0] != past_self}
-            self._planners[key] = Planner(network, search, self.tables.num_envs)
-        return self._planners[key]
+            self._planners.pop(past_self, None)
+            self._planners[past_self] = Planner(network, search, self.tables.num_envs)
+        return self._planners[past_self]
 
     def play(self, request: PlayRequest) -> PlayResult:
         """Play until enough games have ended, or enough steps have been made."""
@@ -169,6 +175,11 @@ class SelfPlay:
         result.megabytes = resident_megabytes()
         return result
 
+    def _make_network(self) -> BaseNetwork:
+        """Network for play. Its first weights do not matter, so making it leaves torch's random numbers as they are."""
+        with torch.random.fork_rng(devices=[]):
+            return make_network(self.spec, self.config.model).to(self.device).eval()
+
     def begin_at(self, game: int) -> None:
         """Number the next game that begins `game`, so that the deals of earlier workers are not dealt again."""
         self.started = game
@@ -185,6 +196,7 @@ class SelfPlay:
             self.deals[row] = deal
             self.takeover_after[row] = opponents.takeover_decision(kind, (seed, int(deal)))
             self.owner[row] = opponents.seat(kind, int(deal) // self.workers % P, P, (seed, int(deal)))
+            self.past_selves.met[row] = self.past_selves.current if kind == PAST_SELF else NOBODY
 
     def _step(self, request: PlayRequest, planner: Planner, result: PlayResult) -> None:
         """Make one decision at every table."""
@@ -202,9 +214,9 @@ class SelfPlay:
             plan = self._plan(planner, own, keys, request.temperature)
             actions[own], policy[own] = plan.actions, plan.policy
             values[own] = to_seats(plan.values, tables.to_play[own], P, own_only=self.spec.private)
-        theirs = np.flatnonzero(owner == PAST_SELF)
-        if len(theirs):
-            past_planner = self.planner(request.simulations, past_self=True)
+        met = np.where(owner == PAST_SELF, self.past_selves.met, NOBODY)
+        for index in np.unique(met[met != NOBODY]).tolist():
+            theirs, past_planner = np.flatnonzero(met == index), self.planner(request.simulations, index)
             actions[theirs] = self._plan(past_planner, theirs, keys, request.temperature).actions
         started = perf_counter()
         moves = tables.bot_actions(self.bots, self.config.seed, chosen=owner)
@@ -258,10 +270,11 @@ class SelfPlay:
         return GameRecord.of(self.tables, row, seed=seed, deal=deal, agents=agents, actions=episode.action.tolist())
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Complete state of the worker except its weights, for a checkpoint."""
+        """Complete state of the worker except the current network's weights, for a checkpoint."""
         blobs = [self.tables.save(row) for row in range(self.tables.num_envs)]
         return {
             **self.trajectory.state(),
+            **self.past_selves.state(),
             "tables": np.frombuffer(b"".join(blobs), np.uint8).reshape(len(blobs), -1).copy(),
             "owner": self.owner.copy(),
             "kind": self.kind.copy(),
@@ -274,8 +287,15 @@ class SelfPlay:
         """Continue from a checkpoint."""
         blobs = np.atleast_1d(state.get("tables", np.zeros(0)))
         require(len(blobs) == self.tables.num_envs, "self-play tables", str(self.tables.num_envs), len(blobs))
-        check_saved_games(state, self.state(), self.spec, len(self.bots), int(self.tables.rules["max_decisions"]))
-        self.trajectory.load(state)
+        past = {name: array for name, array in state.items() if is_of_past_selves(name)}
+        games, fresh = ({n: a for n, a in s.items() if not is_of_past_selves(n)} for s in (state, self.state()))
+        check_saved_games(games, fresh, self.spec, len(self.bots), int(self.tables.rules["max_decisions"]))
+        if not past:  # a checkpoint of an earlier version
+            met = np.where(games["kind"] == PAST_SELF, 0, NOBODY).astype(np.int8)
+            past = {"past_met": met, "past_current": np.zeros(1, np.int64)}
+        check_past_selves(past, games, dict(self.network.named_parameters()))
+        self.trajectory.load(games)
+        self.past_selves.load(past)
         for row, blob in enumerate(blobs):
             self.tables.load(row, blob.tobytes())
         over = np.flatnonzero(self.tables.legal_bits == 0)

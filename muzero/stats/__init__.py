@@ -15,6 +15,7 @@ other, agent a in the first seat and then in the second.
 Tests are two-sided. Bad input is never clipped, guessed or dropped: it is a ValueError that names the argument.
 """
 
+from muzero.stats.better_by import BetterByTest, better_by_test
 from muzero.stats.calibration import Brier, Reliability, ReliabilityBin, brier, reliability_curve
 from muzero.stats.comparisons import (
     Holm,
@@ -35,6 +36,7 @@ from muzero.stats.intervals import (
     wilson,
     z_test,
 )
+from muzero.stats.luck import LuckAdjusted, adjust_for_luck, luck_weights, sequential_adjustment
 from muzero.stats.paired_deals import (
     McNemar,
     VarianceReduction,
@@ -45,42 +47,54 @@ from muzero.stats.paired_deals import (
     variance_reduction,
     win_rate_of_deals,
 )
+from muzero.stats.rankings import NashAverage, TableRatings, equilibrium, nash_average, plackett_luce
 from muzero.stats.ratings import ELO_PER_LOGIT, Ladder, Rating, elo, elo_of_rate, ladder, rate_of_elo
 from muzero.stats.sequential import BETS, SequentialTest, sequential_p_values, sequential_test
 
 __all__ = [
     "BETS",
     "ELO_PER_LOGIT",
+    "BetterByTest",
     "Brier",
     "Holm",
     "Interval",
     "Ladder",
+    "LuckAdjusted",
     "MannWhitney",
     "McNemar",
+    "NashAverage",
     "Rating",
     "Reliability",
     "ReliabilityBin",
     "SampleSize",
     "SequentialTest",
+    "TableRatings",
     "Test",
     "VarianceReduction",
+    "adjust_for_luck",
+    "better_by_test",
     "binomial_test",
     "brier",
     "clopper_pearson",
     "deals_of",
     "elo",
     "elo_of_rate",
+    "equilibrium",
     "holm",
     "ladder",
+    "luck_weights",
     "mann_whitney",
     "mcnemar",
     "mcnemar_deals",
+    "nash_average",
     "paired_bootstrap",
+    "plackett_luce",
     "rate_of_elo",
     "reliability_curve",
     "rolling_mean",
     "sample_size",
     "sample_size_of_match",
+    "sequential_adjustment",
     "sequential_p_values",
     "sequential_test",
     "two_proportion_test",

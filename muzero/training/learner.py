@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from muzero.config import LearnerConfig
 from muzero.data.replay_buffer import Batch
 from muzero.model.interface import BaseNetwork
+from muzero.training.backend import NativeTraining, native_training, network_to_train
 from muzero.training.losses import LOSSES, compiled_losses, window_losses
 
 _EMA_SHARE = 10  # at first the average is over a tenth of the steps so far: early weights are soon out of date
@@ -25,13 +26,13 @@ class DivergedError(RuntimeError):
 class _SmallerTable(nn.Module):
     """Losses of a network for fewer players, whose weights are parts of another network's."""
 
-    def __init__(self, network: BaseNetwork) -> None:
+    def __init__(self, network: BaseNetwork, native: NativeTraining | None) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.native = network, native
 
     def forward(self, batch: dict[str, Tensor], *options: Any) -> tuple[Tensor, Tensor]:
         """See `window_losses`."""
-        return window_losses(self.network, batch, *options)
+        return window_losses(network_to_train(self.network, self.native), batch, *options)
 
 
 class Learner:
@@ -43,18 +44,26 @@ class Learner:
       smaller: networks of the same kind for fewer players, if there are batches of their games too; their own weights
         are not used. These batches do not go through torch.compile.
       discount: discount of the value one decision later.
+      threads: largest number of threads of the native passes (`learner.backend`).
 
     Attributes:
       steps: number of optimiser steps made so far.
       skipped: names of the losses that are not computed because their weight is 0.
+      native: native passes of the network, None where torch computes the gradients.
     """
 
     def __init__(
-        self, network: BaseNetwork, config: LearnerConfig, smaller: Sequence[BaseNetwork] = (), discount: float = 1.0
+        self,
+        network: BaseNetwork,
+        config: LearnerConfig,
+        smaller: Sequence[BaseNetwork] = (),
+        discount: float = 1.0,
+        threads: int = 1,
     ) -> None:
         config.check()
         self.network, self.config, self.discount = network, config, discount
-        self._smaller = {few.num_players: _SmallerTable(few) for few in smaller}
+        self.native = native_training(network, config, threads)
+        self._smaller = {few.num_players: _SmallerTable(few, native_training(few, config, threads)) for few in smaller}
         self.device = next(network.parameters()).device
         decayed = [p for p in network.parameters() if p.ndim > 1]
         others = [p for p in network.parameters() if p.ndim <= 1]
@@ -130,6 +139,12 @@ class Learner:
         self._summed += 1
         return td_error
 
+    def use_threads(self, threads: int) -> None:
+        """Set the number of threads of the native passes for the next steps; it changes no result."""
+        for native in (self.native, *(table.native for table in self._smaller.values())):
+            if native is not None:
+                native.use_threads(threads)
+
     def _weights(self, iteration: int) -> Tensor:
         """Loss weights of `weights` on the device; copied once per iteration, because a copy makes the host wait."""
         if self._weighted[0] != iteration:
@@ -143,7 +158,7 @@ class Learner:
         options = (self.config.one_step_share, self.discount, self.skipped)
         if players == self.network.num_players:
             compute = compiled_losses() if self.config.compile else window_losses
-            return compute(self.network, batch, *options)
+            return compute(network_to_train(self.network, self.native), batch, *options)
         weights = self.network.weights_for(players, dict(self.network.named_parameters()))
         named = {f"network.{name}": tensor for name, tensor in weights.items()}
         return torch.func.functional_call(self._smaller[players], named, (batch, *options))  # type: ignore[no-any-return]

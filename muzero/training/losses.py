@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cache
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -153,18 +154,31 @@ def _unroll(network: BaseNetwork, batch: dict[str, Tensor]) -> tuple[Tensor, Ten
     """
     actions, shifts, outcomes = batch["actions"], batch["shifts"], batch["outcomes"]
     latent = network.represent(batch["obs"][:, 0])
-    latents, before = [latent], []
+    latents = [latent]
     for k in range(actions.shape[1]):
-        latent = latent * _UNROLL_GRADIENT + latent.detach() * (1 - _UNROLL_GRADIENT)
-        before.append(latent)
-        latent = network.step(latent, actions[:, k], shifts[:, k], outcomes[:, k])
+        latent = network.step(_halve_gradient(latent), actions[:, k], shifts[:, k], outcomes[:, k])
         latents.append(latent)
+    unrolled = torch.stack(latents, 1)
     if network.num_outcomes == 1:
-        return torch.stack(latents, 1), None
+        return unrolled, None
     row, at = torch.arange(len(actions), device=actions.device), batch["after"]
-    stepped_from = torch.stack(before, 1)[row, at]
-    after = network.step(stepped_from, actions[row, at], shifts[row, at], torch.zeros_like(at))
-    return torch.stack(latents, 1), after
+    stepped_from = _halve_gradient(unrolled[row, at])
+    return unrolled, network.step(stepped_from, actions[row, at], shifts[row, at], torch.zeros_like(at))
+
+
+def _halve_gradient(latent: Tensor) -> Tensor:
+    """Latent that passes on half of its gradient."""
+    return cast("Tensor", _Halved.apply(latent))  # type: ignore[no-untyped-call]
+
+
+class _Halved(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient * _UNROLL_GRADIENT
 
 
 def _afterstate_losses(

@@ -18,6 +18,7 @@ from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs.processes import pick_device
 from muzero.search.backend import resolve_backend
+from muzero.training.backend import native_training
 
 
 def preflight(config: Config) -> None:
@@ -79,5 +80,9 @@ def check_machine(config: Config) -> None:
     backend = config.search.backend
     require(on_gpu or backend != "cuda_graphs", "search.backend", "not cuda_graphs where self-play has no GPU", backend)
     require(not on_gpu or backend != "native", "search.backend", "not native where self-play has a GPU", backend)
-    if backend == "native":  # the call refuses networks and processors that the native step cannot serve
+    # The calls refuse networks and processors that the native code cannot serve.
+    if backend == "native":
         resolve_backend(make_network(GameSpec.of(config.game.name, config.game.players), config.model), config.search)
+    if config.learner.backend == "native":
+        network = make_network(GameSpec.of(config.game.name, config.game.players), config.model).to(device)
+        native_training(network, config.learner)

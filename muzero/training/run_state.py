@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from muzero.config import Config, SearchConfig, scheduled
+from muzero.config import Config, SearchConfig, cores, scheduled
 from muzero.data.replay_buffer import ReplayBuffer
 from muzero.data.targets import Moves
 from muzero.model.network import make_network
@@ -40,6 +40,7 @@ class RunState:
       iteration: number of iterations made.
       games: number of games stored.
       saved: path of the newest checkpoint, None before the first.
+      value_rmse: error of the values at the last check, None before the first.
     """
 
     def __init__(self, config: Config, device: torch.device) -> None:
@@ -47,13 +48,15 @@ class RunState:
         specs = [GameSpec.of(config.game.name, players) for players in config.player_counts()]
         self.network = make_network(specs[-1], config.model).to(device)
         smaller = [make_network(spec, config.model).to(device) for spec in specs[:-1]]
-        self.learner = Learner(self.network, config.learner, smaller, config.search.discount)
+        threads = config.runtime.threads or cores()
+        self.learner = Learner(self.network, config.learner, smaller, config.search.discount, threads)
         self.replays = {spec.num_players: make_replay_buffer(config, spec, self.network.frame) for spec in specs}
         self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots)
         self.pool = Pool(config.selfplay.pool)
         self.rng = np.random.default_rng(config.seed)
         self.iteration = self.games = 0
         self.saved: Path | None = None
+        self.value_rmse: float | None = None
         self._earlier_seconds, self._started = 0.0, time.monotonic()
         self._members_before: list[int] = []  # members of the pool at the newest checkpoint
 
@@ -122,6 +125,7 @@ class RunState:
             "pool": self.pool.members,
             "rng": rng_to_json(self.rng),
             "metrics_offset": metrics_offset,
+            "value_rmse": self.value_rmse,
         }
         # If this checkpoint is damaged, the one before is needed, with members that have left the pool since.
         kept = {*range(0, self.iteration + 1, c.train.keep_every), *self.pool.members, *self._members_before}
@@ -149,6 +153,7 @@ class RunState:
             "variant": c.variant,
             "model": asdict(c.model),
             "search": asdict(self.search(self.simulations())),
+            "value_rmse": self.value_rmse,
         }
 
     def load(self, found: checkpoint.Checkpoint) -> None:
@@ -170,6 +175,7 @@ class RunState:
             saved_state.check_weights(found.path / checkpoint.EMA, average, self.network)
             learner.load_ema(average)
         learner.steps = state["steps"]
+        self.value_rmse = state.get("value_rmse")
         for players, replay in self.replays.items():
             name = f"replay_{players}"
             rows, path = saved_state.group(found, "npz", name), found.path / f"{name}.npz"
@@ -206,7 +212,7 @@ def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuff
             num_actions=spec.num_actions,
             num_phases=len(spec.phase_table.possible),
             frame=frame,
-            moves=Moves(spec.phase_table, spec.public_outcomes),
+            moves=Moves(spec.phase_table, spec.public_outcomes, spec.absent),
             num_slots=spec.num_slots,
             config=config.at_tables_for(spec.num_players),
         )

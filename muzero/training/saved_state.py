@@ -65,6 +65,7 @@ SCHEMA = record(
         "rng": _GENERATOR,
         "metrics_offset": _COUNT,
     },
+    {"value_rmse": maybe(real(0))},
     others=anything,
 )
 """Schema of `state` in state.json."""

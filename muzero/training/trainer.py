@@ -14,6 +14,7 @@ from rich.console import Console
 from muzero.agents.agents import Searcher
 from muzero.config import Config, cores, scheduled
 from muzero.data.augmentation import SlotPermutation
+from muzero.matches.belief_check import check_beliefs, has_card_beliefs
 from muzero.matches.bot_evaluation import evaluate_bots
 from muzero.matches.value_check import check_values
 from muzero.model.network import make_network
@@ -168,7 +169,7 @@ class Trainer:
         began = time.perf_counter()
         if self._due(every) or (every and self.finished):
             record |= evaluate_bots(self._agent_to_evaluate(), self.config)
-            record["diagnostics"] |= self._value_diagnostics()
+            record["diagnostics"] |= self._network_diagnostics()
         give_back_memory()
         now = time.perf_counter()
         clock = timings(
@@ -220,6 +221,8 @@ class Trainer:
         if c.replay.reanalyse:
             self._reanalyser.refresh(round(c.replay.reanalyse * c.train.steps * c.learner.batch))
         for _ in range(c.train.steps):
+            # Cores follow the work: once the requested games are played, the learner has the cores of self-play, too.
+            state.learner.use_threads((c.runtime.threads or cores()) if self.runtime.idle else self.threads)
             replay = state.draw_buffer()
             batch = replay.sample(c.learner.batch, state.rng)
             if c.replay.relabel:
@@ -259,14 +262,19 @@ class Trainer:
         self._evaluated.planner.network.load_state_dict(self.state.weights_for(players))
         return self._evaluated
 
-    def _value_diagnostics(self) -> dict[str, float]:
-        """Error of the values of the network that self-play uses, against playouts of its policy."""
+    def _network_diagnostics(self) -> dict[str, float]:
+        """Errors of the network that self-play uses: of values, against playouts of its policy, and of card beliefs."""
         c = self.config.evaluation
         if not c.value_positions:
             return {}
         network, rules = self._agent_to_evaluate().planner.network, self.config.game.rules_for_training()
         check = check_values(network, rules, positions=c.value_positions, playouts=8, seed=c.seed)
-        return {"value_rmse": check.rmse, "value_bias": check.bias, "value_spread": check.spread}
+        self.state.value_rmse = check.rmse
+        found = {"value_rmse": check.rmse, "value_bias": check.bias, "value_spread": check.spread}
+        if has_card_beliefs(network):
+            beliefs = check_beliefs(network, rules, positions=c.value_positions, seed=c.seed)
+            found |= {f"belief_{name}": mean for name, mean in beliefs.means().items()}
+        return found
 
     def _summary(self, made: int) -> str:
         """Closing message of a process that made `made` iterations."""

@@ -24,6 +24,8 @@ from muzero.agents.simulator import Simulator
 from muzero.config import SearchConfig
 from muzero.model.native import _native
 from muzero.model.network import Network
+from muzero.runs import checkpoint
+from tests.agents.untrained_run import save_untrained_run
 
 
 def resolved(text: str) -> str:
@@ -80,6 +82,56 @@ def test_agents_are_built_as_described(run: Path) -> None:
     assert isinstance(simulator, Simulator)
     assert (simulator.simulations, simulator.bot) == (32, "threshold")
     assert isinstance(made(f"simulator:8,network={run}").network, Network)
+
+
+def with_error(path: Path, error: float | None, **search: Any) -> Path:
+    """Run of an untrained network whose values were measured to be wrong by `error`."""
+    save_untrained_run(path)
+    found = checkpoint.load_weights(path)
+    agent = {**found.agent, "search": {**found.agent["search"], **search}, "value_rmse": error}
+    del agent["format"], agent["iteration"]
+    checkpoint.save(path, 9, tensors={"weights": found.weights}, arrays={}, state={}, agent=agent)
+    return path
+
+
+def test_values_are_weighed_by_their_measured_error(tmp_path: Path) -> None:
+    per_unit = {"rescale_values": False, "visit_trust": 0.0, "maxvisit_init": 50.0}
+    for error, scale in ((0.08, 0.3), (0.24, 0.1)):
+        run = with_error(tmp_path / str(error), error, **per_unit)
+        spec = AgentSpec.parse(f"checkpoint:{run},value_scale=auto")
+        assert resolve(spec).options["value_scale"] == str(scale), "results name the number"
+        for described in (spec, resolve(spec)):
+            searcher = build(described, "skyjo", 2, batch=4)
+            assert isinstance(searcher, Searcher)
+            assert searcher.planner.config.value_scale == pytest.approx(scale)
+    before = build(AgentSpec.parse(f"checkpoint:{run}"), "skyjo", 2, batch=4)
+    assert isinstance(before, Searcher)
+    assert before.planner.config.value_scale == pytest.approx(0.1), "off by default: as it was trained"
+
+
+@pytest.mark.parametrize(
+    ("error", "search", "message"),
+    [
+        (
+            None,
+            {"rescale_values": False, "visit_trust": 0.0},
+            "expected a number: the checkpoint has no measured error",
+        ),
+        (0.1, {"rescale_values": True, "visit_trust": 0.0}, "only with search.rescale_values=false and search.visit_t"),
+        (
+            0.1,
+            {"rescale_values": False, "visit_trust": 1.0},
+            "only with search.rescale_values=false and search.visit_t",
+        ),
+    ],
+)
+def test_values_cannot_be_weighed_by_an_unknown_error(
+    tmp_path: Path, error: float | None, search: dict[str, Any], message: str
+) -> None:
+    spec = AgentSpec.parse(f"checkpoint:{with_error(tmp_path, error, **search)},value_scale=auto")
+    for made in (resolve, lambda spec: build(spec, "skyjo", 2, batch=4)):
+        with pytest.raises(ValueError, match=f"value_scale: .*{message}"):
+            made(spec)
 
 
 @pytest.mark.parametrize(

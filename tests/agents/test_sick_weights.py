@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from muzero.agents.agent_spec import AgentSpec, load_network
+from muzero.agents.agent_spec import AgentSpec, load_network, resolve
 from muzero.matches.command import main
 from muzero.runs import checkpoint
 from muzero.runs.files import CheckpointError, json_text
@@ -100,3 +100,17 @@ def test_deeply_nested_metadata_are_refused_by_name(weights: Path) -> None:
     write_tensors(weights, tensors, {key: "[" * 200_000})
     with pytest.raises(CheckpointError, match="metadata: content: expected at most 24 levels of nesting"):
         checkpoint.load_weights(weights)
+
+
+@pytest.mark.parametrize("error", [-0.1, float("nan"), "small", [0.1]])
+def test_measured_errors_of_values_that_are_no_errors_are_refused(error: Any, weights: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"metadata: value_rmse: expected a number from 0 to 1e\+30, got "):
+        load_network(AgentSpec.of("policy", change(weights, value_rmse=error)), "skyjo", 2)
+
+
+@pytest.mark.parametrize("error", [0.0, 5e-324, 1e-9])
+def test_errors_of_values_that_are_too_small_weigh_nothing(error: float, weights: Path) -> None:
+    search = {"rescale_values": False, "visit_trust": 0.0, "maxvisit_init": 0.1}
+    spec = AgentSpec.of("checkpoint", change(weights, value_rmse=error, search=search), value_scale="auto")
+    with pytest.raises(ValueError, match="value_scale: expected a number: the checkpoint has no measured error"):
+        resolve(spec)

@@ -17,7 +17,7 @@ OUTCOMES = 4  # outcome codes of random episodes
 
 def one_phase(actions: int = 5) -> Moves:
     """Rules of a game of one phase, in which every action passes the turn and no chance event follows."""
-    return Moves(PhaseTable.trivial(actions, turn_passes=True), np.zeros((1, actions), bool))
+    return Moves(PhaseTable.trivial(actions, turn_passes=True), np.zeros((1, actions), bool), real_turns=True)
 
 
 def random_moves(rng: np.random.Generator, actions: int = 6, phases: int = 3) -> Moves:
@@ -27,7 +27,8 @@ def random_moves(rng: np.random.Generator, actions: int = 6, phases: int = 3) ->
     possible[np.arange(phases), rng.integers(actions, size=phases)] = True
     next_phase = rng.integers(phases, size=shape).astype(np.uint8)
     chance = rng.random(shape) < 0.5
-    return Moves(PhaseTable(possible, next_phase, rng.random(shape) < 0.5, chance), rng.random(shape) < 0.5)
+    table = PhaseTable(possible, next_phase, rng.random(shape) < 0.5, chance)
+    return Moves(table, rng.random(shape) < 0.5, real_turns=True)
 
 
 def floats(numbers: Any) -> NDArray[np.float32]:

@@ -341,14 +341,21 @@ def test_weighted_means_are_those_of_evenly_shared_phases(alpha: float, stratify
     means = (weights * number[rows]).mean(1) / weights.mean()
     error = means.std() / np.sqrt(len(means))
     assert error < 0.05
-    # Of positions of a phase all count alike; phases count by their share of the draws times the mean weight there.
-    weight, count = priority**alpha, np.bincount(e.phase)
-    share = np.array([chances(e, weight, stratify)[e.phase == phase].sum() for phase in range(F)])
-    mean_weight = np.array([count[phase] / weight[e.phase == phase].sum() for phase in range(F)])
-    wanted = share * mean_weight / (share * mean_weight).sum()
-    truth = sum(wanted[phase] * number[e.phase == phase].mean() for phase in range(F))
+    truth = (chances(e, np.ones(100), stratify) * number).sum()  # as without priorities
     assert means.mean() == pytest.approx(truth, abs=4 * error)
     assert (abs(truth - number.mean()) > 0.2) == (stratify > 0), "the even shares have an effect"
+
+
+def test_phases_have_even_shares_whatever_their_priorities() -> None:
+    """Positions of one phase have a priority ten times as high; with beta 1 each phase has a third of the weight."""
+    replay, e = make(128, alpha=1.0, stratify=1.0, beta=1.0), phased([30, 30, 40])
+    stamp = replay.add(e)
+    priority = np.where(e.phase == 1, 10.0, 1.0) * (1 + np.arange(100) % 3)
+    replay.update(np.arange(100), np.full(100, stamp), priority)
+    batch = replay.sample(9000, np.random.default_rng(0))
+    share = np.bincount(e.phase[batch.index], batch.weights, F) / batch.weights.sum()
+    assert share == pytest.approx(np.full(F, 1 / F), abs=0.005)
+    assert batch.weights.max() == pytest.approx(1.0, rel=1e-6)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0])
@@ -362,9 +369,10 @@ def test_stratification_is_effective_with_any_beta(beta: float) -> None:
 
 
 def test_importance_weights_are_exact() -> None:
-    replay, _, priority = prioritised(0.8, stratify=0.4, beta=0.5)
+    replay, e, priority = prioritised(0.8, stratify=0.4, beta=0.5)
     batch = replay.sample(500, np.random.default_rng(0))
-    expected = (priority**0.8).min() ** 0.5 / priority**0.4
+    ratio = chances(e, np.ones(100), 0.4) / chances(e, priority**0.8, 0.4)
+    expected = (ratio / ratio.max()) ** 0.5
     assert batch.weights == pytest.approx(expected[batch.index], rel=1e-5)
     replay.beta = 0.0
     assert (replay.sample(50, np.random.default_rng(0)).weights == 1).all()

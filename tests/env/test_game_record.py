@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import env
+from env.fair_deal import FairDeal
 from env.game_record import GameRecord, GameRecordError, deal, main, narrate, verify
 from tests.env.cases import CASES
 
@@ -117,3 +119,37 @@ def test_files_that_are_no_game_records_are_refused(
     errors = capsys.readouterr().err.splitlines()
     assert errors[0].startswith(f"{path}: ")
     assert errors[1].startswith(f"{tmp_path / 'nothing.json'}: cannot be read")
+
+
+def test_a_promised_deal_is_checked_against_its_hash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    promise, path = FairDeal(5, "ab" * 32), tmp_path / "game.json"
+    by_hand = hashlib.sha256(f"5:{'ab' * 32}".encode()).hexdigest()
+    assert promise.commitment == by_hand
+    record = replace(played(number=0), commitment=promise.commitment, nonce=promise.nonce)
+    record.save(path)
+    assert GameRecord.read(path) == record
+    assert main(["--check", str(path)]) == 0
+    assert "dealt as promised" in capsys.readouterr().out
+
+    other_cards = replace(played(number=0), commitment=FairDeal(6, promise.nonce).commitment, nonce=promise.nonce)
+    other_cards.save(path)
+    assert main(["--check", str(path)]) == 2
+    assert "commitment: seed and nonce give" in capsys.readouterr().err
+    with pytest.raises(GameRecordError, match="expected both or neither"):
+        verify(replace(record, nonce=""))
+    with pytest.raises(GameRecordError, match="deal: expected 0"):
+        verify(replace(played(number=3), commitment=promise.commitment, nonce=promise.nonce))
+
+
+def test_promises_are_unpredictable_and_a_record_without_one_has_no_such_keys(tmp_path: Path) -> None:
+    assert len({FairDeal().commitment for _ in range(50)}) == 50
+    played().save(tmp_path / "game.json")
+    assert not {"commitment", "nonce"} & set(json.loads((tmp_path / "game.json").read_text()))
+
+
+@pytest.mark.parametrize("text", ["AB", "g" * 64, 7, "a" * 63])
+def test_a_commitment_that_is_no_hash_is_refused(text: object, tmp_path: Path) -> None:
+    path = tmp_path / "game.json"
+    path.write_text(json.dumps({**played().content(), "commitment": text, "nonce": "ab"}))
+    with pytest.raises(GameRecordError, match="commitment cannot be"):
+        GameRecord.read(path)

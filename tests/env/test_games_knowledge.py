@@ -303,3 +303,56 @@ def test_skipbo_cards_are_dealt_anew_from_the_unseen_ones() -> None:
     assert len(pvalues) == 12
     assert min(pvalues) > 1e-3 / len(pvalues), pvalues
     assert stats.kstest(pvalues, "uniform").pvalue > 1e-4  # neither too bad nor too good
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=setting_name)
+def test_the_dealer_changes_nothing_that_any_player_has_seen(setting: tuple[Case, str, int]) -> None:
+    case, name, players = setting
+    tables = positions(case, name, players)
+    other = env.make(case.game, tables.num_envs, players, case.rules[name], auto_reset=False)
+    other.copy_from(tables, range(tables.num_envs))
+    other.determinize(env.DEALER, seed=1)
+    for seat in range(players):
+        assert other.observe(seat).tobytes() == tables.observe(seat).tobytes()
+    for i in range(tables.num_envs):
+        real, imagined = tables.inspect(i), other.inspect(i)
+        assert case.conserved(real) == case.conserved(imagined)
+        if case.game != "skyjo":  # there, hands are never looked at
+            assert real["hands"] == imagined["hands"], "hands stay"
+
+
+@pytest.mark.parametrize(("game", "rules"), [("lama", {}), ("skipbo", {"stock": 6}), ("skipbo", "reshuffled")])
+def test_cards_after_the_dealer_has_dealt_anew_are_a_uniform_draw(game: str, rules: env.Rules) -> None:
+    """The next card that a step shows, against the cards that no player has seen."""
+    reshuffled = rules == "reshuffled"
+    options: env.Rules = {"stock": 15, "deck": [5] * 13} if reshuffled else rules
+    start, copies, pvalues = env.make(game, 1, 2, options, seed=6, auto_reset=False), 4000, []
+    samples = env.make(game, copies, 2, options, auto_reset=False)
+    for step in range(1000):
+        if start.done[0] or len(pvalues) == 6:
+            break
+        legal = np.flatnonzero(start.legal[0])
+        shows = [a for a in legal.tolist() if start.odds(np.array([a]))[0, 0] < 1]
+        if shows and (not reshuffled or start.inspect(0)["reshuffled"][0]):
+            samples.copy_from(start, [0] * copies)
+            samples.determinize(env.DEALER, seed=step)
+            samples.step(np.full(copies, shows[0]))
+            kinds = start.info.num_card_kinds
+            observed = np.bincount(samples.outcome, minlength=1 + kinds)[1:]
+            pvalues.append(chi_square(observed, unseen_by_all(start)))
+        start.step(start.bot_actions([start.bot(start.info.bots[0].name)] * 2))
+    assert len(pvalues) >= 2
+    assert min(pvalues) > 0.001
+
+
+def unseen_by_all(tables: env.VecEnv) -> np.ndarray:
+    """Cards by kind, of which the next card of the deck (L.A.M.A.) or of a stock (Skip-Bo) is one."""
+    state, kinds = tables.inspect(0), tables.info.num_card_kinds
+    piles = state["draw_pile"] if tables.game == "lama" or not state["reshuffled"][0] else []
+    cards = list(piles)
+    if tables.game == "skipbo":
+        begin = 0
+        for left in state["stock_sizes"]:
+            cards += state["stocks"][begin : begin + left - 1]  # all but the top
+            begin += left
+    return np.bincount(cards, minlength=1 + kinds)[1:]

@@ -25,7 +25,7 @@ from muzero.runs.files import fingerprint
 from muzero.runs.run import is_finished, read_runs
 from muzero.training.command import train
 from tests.fuzz.mutations import mutate_file
-from tests.fuzz.samples import ITERATIONS, agent, configuration, match
+from tests.fuzz.samples import ITERATIONS, agent, configuration, luck_match, match, tables_of_three
 
 SECONDS = 20  # longest time of a command
 _RESIGNED = 0.8  # share of mutants of checkpoints whose manifest is made to fit again
@@ -51,13 +51,18 @@ def evaluate_file(home: Path) -> int:
 def resume_match(home: Path) -> int:
     """Matches that an earlier process has finished, or has begun."""
     codes = [command.main(match(home / "run", home / "match" / name)) for name in ("m.json", "f.json")]
-    return max(codes)
+    return max(*codes, command.main(luck_match(home / "run", home / "match" / "l.json")))
 
 
 def play_ladder(home: Path) -> int:
     """Ladder of two agents."""
     agents = f"agents=[{agent(home / _NEWEST)},bot:uniform]"
     return ladder.main([agents, "games=2", "workers=1", "game=kuhn", f"out={home / 'ladder'}"])
+
+
+def play_table_ladder(home: Path) -> int:
+    """Ladder at tables of three players that an earlier process has played."""
+    return ladder.main(tables_of_three(home / "ladder3"))
 
 
 def draw_report(home: Path) -> int:
@@ -111,6 +116,7 @@ TARGETS: dict[str, Target] = {
     "evaluate_file": Target(evaluate_file, (f"{_NEWEST}/weights.safetensors",), 0.13),
     "resume_match": Target(resume_match, ("match/*.npz",), 0.15),
     "ladder": Target(play_ladder, (f"{_NEWEST}/*s.safetensors", f"{_NEWEST}/manifest.json"), 0.01),
+    "table_ladder": Target(play_table_ladder, ("ladder3/games/*.npz",), 0.02),
     "report": Target(read_report, ("run/*.jsonl", "run/config.yaml", f"{_NEWEST}/state.json"), 0.22),
     "report_with_plots": Target(draw_report, ("run/*.jsonl", "run/config.yaml"), 0.004),
     "resume": Target(

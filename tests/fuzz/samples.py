@@ -13,8 +13,9 @@ import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
 import env
+from env.fair_deal import FairDeal
 from env.game_record import GameRecord
-from muzero.matches import command
+from muzero.matches import command, ladder
 from muzero.matches.command import read_arguments
 from muzero.runs.checkpoint import MANIFEST, checkpoints
 from muzero.training.command import train
@@ -67,8 +68,19 @@ def match(run: Path, out: Path) -> list[str]:
     return [f"a={agent(run)}", "b=bot:uniform", "games=4", "workers=1", f"out={out}"]
 
 
+def luck_match(run: Path, out: Path) -> list[str]:
+    """Arguments of a match whose luck is measured."""
+    return [*match(run, out), "luck=linear"]
+
+
+def tables_of_three(out: Path) -> list[str]:
+    """Arguments of a ladder at tables of three players."""
+    agents = "agents=[bot:naive,bot:greedy,bot:random]"
+    return [agents, "game=skyjo", "players=3", "games=6", "rules.episode=round", f"out={out}"]
+
+
 def make_samples(home: Path) -> None:
-    """Write run/ (a training run), match/ (a finished match, and one in flight) and records/ (game records)."""
+    """Write run/ (a training run), match/ (two finished matches, and one in flight), ladder3/ and records/."""
     home.mkdir(parents=True)
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -78,6 +90,8 @@ def make_samples(home: Path) -> None:
             (place / MANIFEST).write_text(json.dumps(manifest | {"complete": False}))
         (home / "match").mkdir()
         assert command.main(match(home / "run", home / "match" / "m.json")) == 0
+        assert command.main(luck_match(home / "run", home / "match" / "l.json")) == 0
+        assert ladder.main(tables_of_three(home / "ladder3")) == 0
         config = read_arguments(match(home / "run", home / "match" / "f.json"))
         in_flight = config.store().in_flight(0, 2)
         assert in_flight is not None
@@ -87,14 +101,16 @@ def make_samples(home: Path) -> None:
     (home / "records").mkdir()
     for game in env.games():
         _play(game).save(home / "records" / f"{game}.json")
+    promise = FairDeal(5, "abcdef")
+    _play("kuhn", 0, promise).save(home / "records" / "promised.json")
 
 
-def _play(game: str) -> GameRecord:
+def _play(game: str, deal: int = 3, fair: FairDeal | None = None) -> GameRecord:
     """Game of random moves."""
     tables = env.make(game, 1, 2, {"max_decisions": 60} if game != "kuhn" else {}, seed=5, auto_reset=False)
-    tables.reset(deals=[3])
+    tables.reset(deals=[deal])
     actions: list[int] = []
     while not tables.done[0]:
         actions.append(int(tables.sample_actions(seed=1)[0]))
         tables.step(actions[-1:])
-    return GameRecord.of(tables, 0, seed=5, deal=3, agents=["one", "other"], actions=actions)
+    return GameRecord.of(tables, 0, seed=5, deal=deal, agents=["one", "other"], actions=actions, fair=fair)

@@ -10,7 +10,7 @@ import pytest
 from tests.fuzz.__main__ import fuzz
 from tests.fuzz.commands import Target, run
 
-QUICK = ("evaluate", "evaluate_file", "resume_match", "report", "resume", "game_record")
+QUICK = ("evaluate", "evaluate_file", "resume_match", "table_ladder", "report", "resume", "game_record")
 
 
 def test_mutants_of_all_files_are_read_or_refused_by_name() -> None:

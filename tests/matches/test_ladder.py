@@ -23,7 +23,11 @@ AGENTS = ["bot:greedy", "bot:threshold(t=2,epsilon=0.1)", "bot:naive"]
         (["agents=[bot:greedy,bot:greedy]"], "agents: expected two or more that differ"),
         (["agents=[bot:greedy,robot:naive]"], "agent 'robot:naive': expected one of"),
         (["agents=[bot:greedy,bot:naive]", "anchor=bot:random"], "anchor: expected one of bot:greedy, bot:naive"),
-        (["agents=[bot:greedy,bot:naive]", "players=3"], "Key 'players' not in 'LadderConfig'"),
+        (["agents=[bot:greedy,bot:naive]", "players=1"], "players: expected 2 or more"),
+        (["agents=[bot:greedy,bot:naive]", "players=9", "game=skyjo"], "players: expected 2, or 3 to 8 for skyjo"),
+        (["agents=[bot:greedy,bot:naive]", "players=3", "prior=0"], "prior: expected more than 0"),
+        (["agents=[bot:greedy,bot:naive]", "players=3", "workers=2"], "workers and runtime: expected 0 or 1"),
+        (["agents=[bot:greedy,bot:nobody]", "players=3", "game=skyjo"], "nobody"),
         (["agents=[bot:greedy,bot:naive]", "games=0"], "games: expected 1 or more"),
         (["agents=[bot:greedy,bot:naive]", "seed=x"], "seed: Value 'x' of type 'str'"),
         (["agents=[bot:greedy,bot:naive]", f"out={__file__}"], "out: expected a directory, or nothing yet"),
@@ -92,3 +96,16 @@ def test_networks_trained_for_different_rules_are_refused_unless_rules_are_given
     with pytest.raises(ValueError, match=r"agent 'bot:greedy', rules: expected episode=round, target=100 as the other"):
         read_arguments([agents])
     assert read_arguments([agents, "rules.target=80"]).rules == {"target": 80}, "unless they were asked for"
+
+
+def test_nash_averaging_stands_beside_elo(tmp_path: Path) -> None:
+    out = tmp_path / "ladder"
+    assert main([f"agents=[{','.join(AGENTS)}]", "games=60", f"out={out}"]) == 0
+    found = json.loads((out / "ladder.json").read_text())["nash"]
+    assert found["names"] == AGENTS
+    assert sum(found["share"]) == pytest.approx(1)
+    assert found["share"][0] > 0.9, "greedy beats all others"
+    assert max(found["rate"]) == pytest.approx(0.5, abs=1e-6)
+    for key in ("share", "rate"):
+        assert (np.array(found[f"{key}_low"]) <= np.array(found[f"{key}_high"])).all()
+    assert "Nash averaging" in (out / "ladder.md").read_text()

@@ -38,7 +38,7 @@ def exact_values(network: Network) -> dict[bytes, float]:
 def test_playouts_have_the_exact_means_and_the_error_is_that_of_the_values() -> None:
     network, n = kuhn_network(), 600
     found = check_values(network, "official", positions=n, playouts=24, seed=5)
-    positions = value_check._positions(Policy(network), "kuhn", 2, "official", n, 5)
+    positions = value_check.played_positions(Policy(network), "kuhn", 2, "official", n, 5)
     table = exact_values(network)
     exact = np.array([table[row.tobytes()] for row in positions.obs])
     assert found.values == pytest.approx(network_values(network, positions.obs)[:, 0])
@@ -84,7 +84,7 @@ def test_positions_are_of_all_stages_of_a_round() -> None:
     torch.manual_seed(0)
     network = Network(GameSpec.of("skyjo", 2), load_model_config("tiny", "belief")).eval()
     rules: env.Rules = {"preset": "official", "episode": "round", "max_decisions": 60}
-    found = value_check._positions(Policy(network), "skyjo", 2, rules, 64, 0)
+    found = value_check.played_positions(Policy(network), "skyjo", 2, rules, 64, 0)
     assert len(set(found.phase.tolist())) > 1
     assert found.legal.any(1).all()
     assert len({row.tobytes() for row in found.obs}) > 60

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,9 @@ class ChanceProblem:
             chance=rng.random((phases, actions)) < 0.6,
             pool=rng.integers(0, pools, (phases, actions)),
         )
+        if leaving := rng.random() < 0.4:
+            leaves, last = rng.random((phases, actions)) < 0.3, rng.integers(0, phases, (phases, actions))
+            table = replace(table, leaves_round=leaves, last_phase=last.astype(np.uint8))
         pools = int(table.pool.max()) + 1 if table.pool is not None else 1
         values = players if settings["backup"] == "maxn" else 1
         equivalence = random_action_table(rng, actions, players) if rng.random() < 0.6 else None
@@ -122,6 +125,7 @@ class ChanceProblem:
             ),
             "counts": counts,
             "classes": None,
+            "absent": rng.integers(0, 1 << (players - 1), batch).astype(np.uint64) << 1 if leaving else None,
         }
         if equivalence is not None:
             slots = players * len(equivalence.block_of)
@@ -156,7 +160,7 @@ class ChanceProblem:
 
     def rules(self, row: int) -> Rules:
         """Rules of a row for the reference."""
-        classes = self.begin["classes"]
+        classes, absent = self.begin["classes"], self.begin["absent"]
         return Rules(
             settings=self.settings,
             table=self.sizes["phase_table"],
@@ -169,4 +173,5 @@ class ChanceProblem:
             counts=self.begin["counts"][row].tolist(),
             actions=self.sizes["equivalence"],
             classes=None if classes is None else classes[row].tolist(),
+            absent=frozenset() if absent is None else frozenset(p for p in range(64) if int(absent[row]) >> p & 1),
         )

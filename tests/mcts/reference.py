@@ -68,6 +68,7 @@ class Rules:
     counts: list[list[int]] | None = None
     actions: ActionTable | None = None
     classes: list[Any] | None = None
+    absent: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -89,6 +90,7 @@ class Node:
     children: dict[int, Node] = field(default_factory=dict)
     classes: list[Any] | None = None
     copies: dict[int, list[int]] = field(default_factory=dict)
+    absent: frozenset[int] = frozenset()
 
     def visits(self, edge: int) -> int:
         return len(self.children[edge].returns) if edge in self.children else 0
@@ -121,7 +123,7 @@ class Reference:
         self.values = world.value.shape[1]
         start = path_key(path_key(0, rules.key), 2)
         self.root = Node(state, rules.phase, 0, False, start, [0.0] * self.values, legal=list(rules.legal))
-        self.root.classes = rules.classes
+        self.root.classes, self.root.absent = rules.classes, rules.absent
         self.evaluate(self.root)
         self.add_noise()
         self.schedule = considered_visits(
@@ -160,11 +162,20 @@ class Reference:
             decision, action, outcome = node.up, node.edge, edge
         state = int(world.next[decision.state, action, outcome])
         reward = [float(r) for r in world.reward[decision.state, action, outcome]]
-        phase = int(table.next_phase[decision.phase, action])
-        seat = (decision.to_play + bool(table.turn_passes[decision.phase, action])) % self.rules.players
+        phase, absent = int(table.next_phase[decision.phase, action]), decision.absent
+        if table.leaves_round is not None and table.leaves_round[decision.phase, action]:
+            assert table.last_phase is not None
+            absent = absent | {decision.to_play}
+            if len(absent) == self.rules.players - 1:
+                phase = int(table.last_phase[decision.phase, action])
+            if len(absent) == self.rules.players:
+                absent = frozenset()
+        seats = [(decision.to_play + k) % self.rules.players for k in range(1, self.rules.players + 1)]
+        present = [seat for seat in seats if seat not in absent]
+        seat = present[0] if table.turn_passes[decision.phase, action] else decision.to_play
         event = table.chance is not None and bool(table.chance[decision.phase, action]) and self.rules.outcomes > 1
         new = Node(state, phase, seat, event and not node.chance, path_key(node.path, edge), reward, node, edge)
-        new.legal = np.flatnonzero(table.possible[phase]).tolist()
+        new.legal, new.absent = np.flatnonzero(table.possible[phase]).tolist(), absent
         if not new.chance and decision.classes is not None:
             new.classes = self.inherited(decision, action)
         self.evaluate(new)

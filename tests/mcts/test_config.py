@@ -157,6 +157,15 @@ def test_unknown_setting_is_refused_by_name() -> None:
         ({"chance": np.ones((1, 3), bool)}, "phase table: expected chance and pool for each of 2 phases and 3 actions"),
         ({"pool": np.zeros((2, 2), int)}, "phase table: expected chance and pool for each of 2 phases and 3 actions"),
         ({"pool": np.full((2, 3), 256)}, "phase table: expected pools from 0 to 255"),
+        ({"leaves_round": np.ones((2, 3), bool)}, "phase table: expected both leaves_round and last_phase, or neither"),
+        (
+            {"leaves_round": np.ones((2, 3), bool), "last_phase": np.zeros((1, 3), np.uint8)},
+            "phase table: expected leaves_round and last_phase for each of 2 phases and 3 actions",
+        ),
+        (
+            {"leaves_round": np.ones((2, 3), bool), "last_phase": np.full((2, 3), 7, np.uint8)},
+            "phase table: expected a phase of the table, got 7",
+        ),
     ],
 )
 def test_impossible_phase_table_is_refused(change: dict[str, Any], message: str) -> None:

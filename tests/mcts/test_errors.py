@@ -184,6 +184,29 @@ def test_classes_without_an_action_table_are_refused() -> None:
         search.begin(roots, legal, classes=np.zeros((4, 0), np.uint8))
 
 
+@pytest.mark.parametrize(
+    ("absent", "message"),
+    [
+        ([0, 1, 0, 0], "game 1: the player to move is passed over"),
+        ([0, 2, 4, 0], "game 2: player 2 is passed over, expected players 1 to 1"),
+        ([0, 0, 0], r"absent: expected .* uint64 .* shape \(4,\)"),
+    ],
+)
+def test_wrong_absent_players_are_refused(absent: list[int], message: str) -> None:
+    leaving = {"leaves_round": np.ones((1, 3), bool), "last_phase": np.zeros((1, 3), np.uint8)}
+    search, roots, legal = four_games(phase_table=replace(PhaseTable.trivial(3), **leaving))
+    search.begin(roots, legal, absent=np.array([0, 2, 0, 2], np.uint64))
+    with pytest.raises(ValueError, match=message):
+        search.begin(roots, legal, absent=np.array(absent, np.uint64))
+    search.select()
+
+
+def test_absent_players_are_refused_where_nobody_can_leave_a_round() -> None:
+    search, roots, legal = four_games()
+    with pytest.raises(ValueError, match="absent: expected None, because no action of the phase table leaves"):
+        search.begin(roots, legal, absent=np.zeros(4, np.uint64))
+
+
 @pytest.mark.parametrize(("number", "complaint"), UNSOUND)
 def test_unsound_outcome_logits_are_refused_at_chance_nodes_only(number: float, complaint: str) -> None:
     search, roots, legal = exact_search()

@@ -48,6 +48,14 @@ def test_puct_tree_matches_hand_computation(small_tree: Search) -> None:
     assert small_tree.choose(0) == [1], "the better one of two equally visited actions"
 
 
+def test_principal_line_follows_the_most_visited_moves(small_tree: Search) -> None:
+    """In the tree worked out above each of the root's actions leads to a node with one child, by action 0."""
+    play(small_tree, ROOT, [[*EVEN, 2, 1], [*EVEN, -10, 0], [*EVEN, 4, 2], [*EVEN, 2, -1]])
+    end = [-1, -1]
+    assert small_tree.principal_lines(np.array([1]), 4).tolist() == [[[1, 0], [0, 0], end, end]]
+    assert small_tree.principal_lines(np.array([0]), 1).tolist() == [[[0, 0]]]
+
+
 def test_unvisited_lowest_matches_hand_computation() -> None:
     """Up to the third simulation this is the tree of the test above. The untried action then counts as 0.25, not 0.5:
     0 + 1.732 * 0.8 / 3 = 0.46 against 0 + 1.732 * 0.2 = 0.35: action 0. In node 1, N=2, its action 0 worth -5 and

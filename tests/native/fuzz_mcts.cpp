@@ -101,6 +101,12 @@ Setup sound_setup(Junk& junk) {
       c.pool.push_back(static_cast<uint8_t>(junk.below(c.pools)));
     }
   }
+  if (junk.chance(3)) {
+    for (size_t i = 0; i < c.possible.size(); ++i) {
+      c.leaves_round.push_back(junk.chance(3));
+      c.last_phase.push_back(static_cast<uint8_t>(junk.below(c.phases)));
+    }
+  }
   if (junk.chance(2)) add_action_table(c, junk);
   return c;
 }
@@ -142,7 +148,7 @@ void spoil(Setup& c, Junk& junk) {
       std::fill_n(c.possible.begin() + static_cast<int64_t>(junk.below(c.phases)) * c.actions, c.actions, uint8_t{0});
       break;
     case 10:
-      (junk.chance(2) ? c.possible : c.turn_passes).pop_back();
+      (junk.chance(2) ? c.possible : c.last_phase.empty() ? c.turn_passes : c.last_phase).pop_back();
       break;
     case 11:
       c.outcomes = junk.setting();
@@ -180,7 +186,7 @@ std::vector<int32_t> nodes_of(const Tree& t, int game) {
 }
 
 // Checks everything that holds in a tree between two steps; `made` is its number of simulations.
-void check_tree(const Search& search, int game, int64_t made, bool noise_given, bool joins) {
+void check_tree(const Search& search, int game, int64_t made, bool noise_given, bool joins, uint64_t absent) {
   const Setup& c = search.config();
   const Tree& t = search.tree();
   const auto V = static_cast<size_t>(t.values);
@@ -201,6 +207,8 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given, 
     }
   }
   int64_t ended = 0;
+  std::vector<uint64_t> away(static_cast<size_t>(t.nodes));  // players who are passed over at each node
+  away[kRoot] = absent;
   for (int32_t node : nodes) {
     const size_t n = t.at(game, node), e = t.edge(n), judged = c.maxn() ? t.node[n].to_play : 0;
     const bool noisy = node == kRoot && noise_given;
@@ -228,10 +236,22 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given, 
       REQUIRE(t.edge_visits[at] == static_cast<float>(t.node[b].visits));
       if (t.node[n].chance) {
         REQUIRE(!t.node[b].chance && t.node[b].phase == t.node[n].phase && t.node[b].to_play == t.node[n].to_play);
+        away[static_cast<size_t>(t.child[at])] = away[static_cast<size_t>(node)];
       } else {
         const auto rule = static_cast<size_t>(t.node[n].phase * c.actions + a);
-        REQUIRE(t.node[b].phase == c.next_phase[rule]);
-        REQUIRE(t.node[b].to_play == (t.node[n].to_play + (c.turn_passes[rule] ? 1 : 0)) % c.players);
+        uint64_t& gone = away[static_cast<size_t>(t.child[at])] = away[static_cast<size_t>(node)];
+        int left = 0;
+        for (int p = 0; p < c.players; ++p) left += !(gone >> p & 1);
+        const bool leaves = !c.leaves_round.empty() && c.leaves_round[rule];
+        if (leaves) {
+          left -= !(gone >> t.node[n].to_play & 1);
+          gone |= uint64_t{1} << t.node[n].to_play;
+        }
+        REQUIRE(t.node[b].phase == (leaves && left == 1 ? c.last_phase[rule] : c.next_phase[rule]));
+        if (left == 0) gone = 0;
+        int seat = t.node[n].to_play + (c.turn_passes[rule] ? 1 : 0);
+        while (c.turn_passes[rule] && (gone >> seat % c.players & 1)) ++seat;
+        REQUIRE(t.node[b].to_play == seat % c.players);
         REQUIRE((t.node[b].chance == 1) == (c.outcomes > 1 && c.chance[rule]));
       }
       for (int next = 0; next < c.actions && !t.node[b].chance; ++next) {
@@ -332,11 +352,18 @@ class Session {
       noise.resize(static_cast<size_t>(count) * static_cast<size_t>(A));
       for (float& x : noise) x = junk_.uniform(0, 1);
     }
+    std::vector<uint64_t> absent(static_cast<size_t>(count));
+    const bool tells = !c_.leaves_round.empty() && junk_.chance(2);
+    for (uint64_t& who : absent) who = tells ? junk_.rng.next() % (uint64_t{1} << (c_.players - 1)) << 1 : 0;
+    if (tells && junk_.chance(30)) {
+      absent[junk_.rng.next() % absent.size()] |= c_.players < 64 && junk_.chance(2) ? uint64_t{1} << c_.players : 1;
+      refused_before = true;
+    }
     const bool before = noise_given_before_;
     try {
       search_.begin(count, outputs.data(), legal.data(), phase.data(), keys.data(),
                     noise_given_ ? noise.data() : nullptr, counted && !forgotten ? counts.data() : nullptr,
-                    joins ? classes.data() : nullptr);
+                    joins ? classes.data() : nullptr, tells ? absent.data() : nullptr);
       REQUIRE(!refused && !refused_before);
     } catch (const std::invalid_argument&) {
       REQUIRE(refused || refused_before);
@@ -347,6 +374,7 @@ class Session {
     }
     noise_given_before_ = noise_given_;
     joins_ = joins;
+    absent_ = absent;
     for (int game = 0; game < count; ++game) {
       tally_.joined += search_.tree().node[search_.tree().at(game, kRoot)].legal != legal[static_cast<size_t>(game)];
     }
@@ -446,7 +474,8 @@ class Session {
   }
 
   void check() {
-    for (int game = 0; game < active_; ++game) check_tree(search_, game, made(), given(), joins_);
+    for (int game = 0; game < active_; ++game)
+      check_tree(search_, game, made(), given(), joins_, absent_[static_cast<size_t>(game)]);
   }
   bool given() const { return noise_given_ && c_.algorithm == Algorithm::kPuct && c_.dirichlet_fraction > 0; }
 
@@ -492,6 +521,7 @@ class Session {
   Tally& tally_;
   const int wild_, bad_;           // one in so many outputs is unusual, or to be refused
   std::vector<int64_t> requests_;  // [5, L * B] requests of the search
+  std::vector<uint64_t> absent_;   // players who are passed over at the roots
   bool begun_ = false, selected_ = false, noise_given_ = false, noise_given_before_ = false, joins_ = false;
   int step_ = 0, active_ = 0;
 };

@@ -42,7 +42,7 @@ def imported_modules(path: Path) -> set[str]:
     return found
 
 
-def test_only_the_backend_module_imports_the_native_step() -> None:
+def test_only_the_backend_modules_import_native_code() -> None:
     folder = ROOT / NATIVE.replace(".", "/")
     files = [path for room in ("env", "mcts", "muzero", "experiments") for path in (ROOT / room).rglob("*.py")]
     importers = [
@@ -52,12 +52,13 @@ def test_only_the_backend_module_imports_the_native_step() -> None:
         and "native" in path.read_text()  # parsing all files would take seconds
         and any(name == NATIVE or name.startswith(f"{NATIVE}.") for name in imported_modules(path))
     ]
-    assert importers == ["muzero/search/backend.py"]
+    assert sorted(importers) == ["muzero/search/backend.py", "muzero/training/backend.py"]
 
 
-def test_backend_module_imports_the_native_step_in_one_line() -> None:
-    lines = (ROOT / "muzero/search/backend.py").read_text().splitlines()
-    assert [line for line in lines if NATIVE in line] == [f"from {NATIVE}.slot_step import SlotStep"]
+def test_backend_modules_import_native_code_in_one_line() -> None:
+    for room, imported in (("search", "slot_step import SlotStep"), ("training", "slot_training import SlotTraining")):
+        lines = (ROOT / f"muzero/{room}/backend.py").read_text().splitlines()
+        assert [line for line in lines if NATIVE in line] == [f"from {NATIVE}.{imported}"]
 
 
 def test_search_works_without_the_native_step(monkeypatch: pytest.MonkeyPatch) -> None:

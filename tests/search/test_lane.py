@@ -140,3 +140,26 @@ def test_a_part_of_the_batch_has_the_plans_of_the_whole(network: Network, backen
     whole, part = plan(make(network, backend, **settings)), plan(make(network, backend, **settings), slice(2, 7))
     assert (whole.actions[2:7] == part.actions).all()
     assert whole.values[2:7] == pytest.approx(part.values, abs=0.05)
+
+
+@STEPS
+def test_search_passes_over_players_who_have_left_the_round(backend: str) -> None:
+    """L.A.M.A. with four players: below the root, the turn goes to the next player who has not folded."""
+    torch.manual_seed(0)
+    four = Network(GameSpec.of("lama", 4), load_model_config("tiny", "belief")).eval()
+    lane = make(four, backend, batch=64, skip_forced=False)
+    t = env.make("lama", 64, 4, seed=3)
+    skipped = 0
+    for step in range(12):
+        lane.plan(t.obs, t.legal_bits, t.phase, t.decision_keys(7), 1.0)
+        tree = lane.trees.tree()
+        for row in range(64):
+            folded = [bool(t.inspect(row)["folded"][(int(t.to_play[row]) + k) % 4]) for k in range(4)]
+            for action, child in enumerate(tree["child"][row, 0].tolist()):
+                if child < 0 or t.phase[row] == 1:
+                    continue
+                following = next(k for k in (1, 2, 3, 0) if not folded[k])
+                assert tree["to_play"][row, child] == following, (row, action)
+                skipped += following > 1
+        t.step(t.sample_actions(step))
+    assert skipped > 50

@@ -40,10 +40,10 @@ def shaken(network: Network) -> Network:
     return network
 
 
-def a_batch(seed: int = 0, windows: int = B, unroll: int = K, players: int = P) -> Batch:
+def a_batch(seed: int = 0, windows: int = B, unroll: int = K, players: int = P, game: str = "skyjo") -> Batch:
     """Batch with observations of a game and random targets; half of the masks are 0."""
     rng = np.random.default_rng(seed)
-    tables, steps = env.make("skyjo", windows, players, seed=seed + 1), unroll + 1
+    tables, steps = env.make(game, windows, players, seed=seed + 1), unroll + 1
     A = tables.num_actions
     seen, hidden = [], []
     for _ in range(steps):

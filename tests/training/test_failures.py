@@ -113,6 +113,8 @@ def one_iteration(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "rng.state.bit_generator: expected a value, got nothing",
         ),
         ({"metrics_offset": -1}, "metrics_offset: expected a whole number from 0"),
+        ({"value_rmse": "small"}, "value_rmse: expected a number from 0 to 1e+30, got 'small'"),
+        ({"value_rmse": -0.1}, "value_rmse: expected a number from 0 to 1e+30, got -0.1"),
     ],
 )
 def test_state_that_does_not_fit_is_refused_with_file_and_key(

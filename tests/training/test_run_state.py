@@ -114,7 +114,7 @@ def test_restored_state_continues_as_if_it_had_never_been_saved(tmp_path: Path) 
     state.store(played(game(40, players=3), opponent=0, points=1.0))
     state.learner.step(a_batch(0), iteration=0)
     state.rng.random(3)
-    state.iteration = 3
+    state.iteration, state.value_rmse = 3, 0.125
     state.pool.add(3)
     state.save(tmp_path, {"games": np.arange(4)}, metrics_offset=77)
     found = checkpoint.load_latest(tmp_path)
@@ -126,6 +126,7 @@ def test_restored_state_continues_as_if_it_had_never_been_saved(tmp_path: Path) 
     again.load(found)
     assert (again.iteration, again.games, again.learner.steps, again.pool.members) == (3, 1, 1, [3])
     assert again.curriculum.state() == state.curriculum.state()
+    assert again.value_rmse == checkpoint.load_weights(tmp_path).agent["value_rmse"] == 0.125
     assert again.saved == state.saved == tmp_path / "checkpoints" / "000003"
     assert again.elapsed >= found.state["elapsed"] > 0
     for one in (state, again):

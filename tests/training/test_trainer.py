@@ -55,6 +55,7 @@ def check_smoke_run(path: Path, variant: str, game: str) -> None:
     assert ("calibration" in last) == outcome
     kept = checkpoint.load_weights(path)
     assert (kept.agent["variant"], kept.agent["players"]) == (variant, config.game.players)
+    assert kept.agent["value_rmse"] == last["diagnostics"]["value_rmse"]
     Network(GameSpec.of(game, config.game.players), config.model).load_state_dict(kept.weights)
 
 
@@ -68,8 +69,16 @@ def test_points_cards_and_chance_events_are_learned_if_the_model_has_them(tmp_pa
     settings.append("evaluation.value_positions=0")
     last = metrics.read(Run(tmp_path, settings=settings).done().path)[-1]
     assert {name for name, loss in last["losses"].items() if loss == 0} == {"consistency"}
-    assert not [name for name in last["diagnostics"] if name.startswith("value_")], "no positions, no value check"
+    unchecked = [name for name in last["diagnostics"] if name.startswith(("value_", "belief_"))]
+    assert not unchecked, "no positions, no check of values and beliefs"
     assert last["evaluation"]
+
+
+def test_card_beliefs_are_checked_with_the_values(tmp_path: Path) -> None:
+    settings = ["preset=smoke", "+variant=belief_cards", "train.iterations=2", "evaluation.value_positions=8"]
+    last = metrics.read(Run(tmp_path, settings=settings).done().path)[-1]["diagnostics"]
+    assert last["belief_kl"] > 0
+    assert last["belief_score"] < last["belief_counts_score"] < 0
 
 
 @pytest.mark.parametrize("game", sorted(set(env.games()) - {"skyjo"}))

@@ -6,31 +6,13 @@
 #include <nanobind/stl/vector.h>
 
 #include "muzero/model/native/slot_network.h"
+#include "muzero/model/native/train_bindings.h"
 #include "native/arrays.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace slot_step {
-namespace {
-
-using native::Array;
-using native::data_of;
-using native::Input;
-
-template <class T>
-std::map<std::string, Table<T>> tables_of(const std::map<std::string, Input>& arrays) {
-  std::map<std::string, Table<T>> tables;
-  for (const auto& [name, array] : arrays) {
-    native::Shape shape;
-    for (size_t i = 0; i < array.ndim(); ++i) shape.push_back(static_cast<int64_t>(array.shape(i)));
-    tables[name] = {data_of<T>(array, name.c_str(), shape), static_cast<int64_t>(array.size())};
-  }
-  return tables;
-}
-
-}  // namespace
-
 NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // workers keep their agents until the interpreter ends, which is no leak
   m.def("kernels", [] {
@@ -83,7 +65,36 @@ NB_MODULE(_native, m) {
             s.run(job);
           },
           "latents"_a, "parent"_a, "action"_a, "shift"_a, "outcome"_a, "to_play"_a, "first"_a, "games"_a, "only_root"_a,
-          "outputs"_a);
+          "outputs"_a)
+      .def(
+          "evaluate",
+          [](const SlotNetwork& s, const Array& latents, const Input& to_play, bool only_root, const Array& outputs) {
+            const Network& n = s.network();
+            const auto count = static_cast<int64_t>(latents.ndim() ? latents.shape(0) : 0);
+            const int values = only_root ? 1 : n.players;
+            Job job{};
+            job.latents = data_of<float>(latents, "latents", {count, n.latent_dim()});
+            job.to_play = data_of<int64_t>(to_play, "to_play", {count});
+            job.batch = job.games = job.count = count;
+            job.outputs = data_of<float>(outputs, "outputs", {count, n.actions + n.outcome_logits() + 2 * values});
+            job.only_heads = true;
+            job.only_root = only_root;
+            for (int64_t r = 0; r < count; ++r) {
+              if (job.to_play[r] < 0 || job.to_play[r] >= n.players)
+                throw std::out_of_range("row " + std::to_string(r) +
+                                        ": no such player: " + std::to_string(job.to_play[r]));
+            }
+            nb::gil_scoped_release release;
+            s.run(job);
+          },
+          "latents"_a, "to_play"_a, "only_root"_a, "outputs"_a);
+
+  m.def("train_kernels", [] {
+    std::vector<std::string> names;
+    for (const TrainKernel* kernel : train_kernels()) names.emplace_back(kernel->name);
+    return names;
+  });
+  bind_trainer(m);
 }
 
 }  // namespace slot_step

@@ -14,7 +14,7 @@ void run(const Network& net, const Job& job, void* memory) {
   for (int64_t from = 0; from < job.count; from += kTile) {
     const int64_t left = job.count - from;
     const Tile tile{net, job, work, from, static_cast<int>(left < kTile ? left : kTile)};
-    DynamicsTile(tile).run();
+    if (!job.only_heads) DynamicsTile(tile).run();
     HeadsTile(tile).run();
   }
 }

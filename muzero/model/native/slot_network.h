@@ -162,7 +162,7 @@ class SlotNetwork {
   // Computes the rows of a job. Several threads may call this at once.
   void run(const Job& job) const {
     if (!loaded_) throw std::logic_error("load weights first");
-    for (int64_t r = 0; r < job.count; ++r) {
+    for (int64_t r = 0; r < job.count && !job.only_heads; ++r) {
       const bool known = job.parent[r] >= 0 && job.parent[r] < job.first * job.batch && job.action[r] >= 0 &&
                          job.action[r] < net_.actions && job.shift[r] >= 0 && job.shift[r] < net_.players &&
                          job.outcome[r] >= 0 && job.outcome[r] < net_.outcomes && job.to_play[r] >= 0 &&

@@ -103,6 +103,7 @@ struct Job {
   int64_t count;
   int64_t first, games;  // row r becomes node first + r / games of game r % games
   float* outputs;        // [count, A + O + 2 values] logits, outcome logits (none if O = 1), values, rewards
+  bool only_heads;       // whether the latents of the rows are there already and only outputs are wanted
   bool only_root;        // whether only the root player's value is wanted; otherwise one value per player
 };
 

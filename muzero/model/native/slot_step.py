@@ -17,8 +17,10 @@ from torch.nn import functional as F
 
 from mcts import Requests
 from muzero.config_fields import require
+from muzero.model.encoders import ColumnsEncoder
 from muzero.model.flat import FlatDynamics, FlatPolicy, FlatTrunk
 from muzero.model.native import _native
+from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors, flat
 from muzero.model.slots import SlotDynamics, SlotPolicy, SlotTrunk
 
 if TYPE_CHECKING:
@@ -55,7 +57,14 @@ class SlotStep:
         assert isinstance(trunk, SlotTrunk)
         assert isinstance(policy, SlotPolicy)
         self._parts = dynamics, trunk, policy
-        self._native = _native.SlotNetwork(kernel, self._sizes(), self._indices())
+        self._native = _native.SlotNetwork(kernel, self.sizes(), self.indices())
+        self._encoder: _native.SlotTrainer | None = None
+        if self.encoder_supported(self.network):
+            sizes, indices = encoder_indices(self.network)
+            self._encoder = _native.SlotTrainer(
+                _native.train_kernels()[0], self.sizes() | sizes, self.indices() | indices, 1
+            )
+        self._encoder_weights: _native.EncoderWeights | None = None
         self._loaded: list[tuple[nn.Parameter, int]] = []  # parameters and their versions when they were loaded
         self._ablation = ""
         self.refresh()
@@ -88,6 +97,9 @@ class SlotStep:
             return
         with torch.no_grad():
             weights = {name: _floats(tensor) for name, tensor in self._weights().items()}
+            if self._encoder is not None:
+                theta = flat(self._encoder.encoder_layout(), encoder_tensors(self.network))
+                self._encoder_weights = self._encoder.pack_encoder(theta.numpy())
         self._native.load(weights)
         self._loaded, self._ablation = now, ablation
 
@@ -114,7 +126,39 @@ class SlotStep:
         columns = requests.parent, requests.action, requests.shift, requests.outcome, requests.to_play
         self._native.advance(latents, *columns, first, games, backup == "ego", outputs)
 
-    def _sizes(self) -> dict[str, int]:
+    @staticmethod
+    def encoder_supported(network: Network) -> bool:
+        """Whether C++ can compute the encoder of a network."""
+        encoder = network.representation
+        if not isinstance(encoder, ColumnsEncoder) or network.config.width % _ALIGN:
+            return False
+        fields = {fields for fields, slots in zip(encoder.embed.fields, encoder.is_slot, strict=True) if slots}
+        return len(fields) == 1 and fields != {0}
+
+    def initial(self, obs: NDArray[np.int16], backup: str) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """Evaluate roots as `BaseNetwork.initial` does; None if the encoder is one that C++ cannot compute.
+
+        Args:
+          obs: [B, W] observations of the players to move.
+          backup: how values go up the trees, "maxn" or "ego".
+
+        Returns:
+          Latents [B, L]; outputs [B, A + V], policy logits and values.
+        """
+        if self._encoder is None or self._encoder_weights is None:
+            return None
+        spec, rows = self.network.spec, len(obs)
+        values = 1 if backup == "ego" else spec.num_players
+        outcomes = self.network.num_outcomes if self.network.num_outcomes > 1 else 0
+        latents = np.empty((rows, self.network.latent_dim), np.float32)
+        outputs = np.empty((rows, spec.num_actions + outcomes + 2 * values), np.float32)
+        self._encoder.encoder_forward(self._encoder_weights, np.ascontiguousarray(obs), None, latents)
+        self._native.evaluate(latents, np.zeros(rows, np.int64), backup == "ego", outputs)
+        numbers = outputs[:, spec.num_actions + outcomes : spec.num_actions + outcomes + values]
+        return latents, np.concatenate([outputs[:, : spec.num_actions], numbers], 1)
+
+    def sizes(self) -> dict[str, int]:
+        """Sizes of the network, under the names that they have in C++."""
         dynamics, trunk, policy = self._parts
         config, spec = self.network.config, self.network.spec
         return {
@@ -142,7 +186,8 @@ class SlotStep:
             "pair_dim": policy.of_pairs.in_features if policy.compares else 0,
         }
 
-    def _indices(self) -> dict[str, NDArray[np.int32]]:
+    def indices(self) -> dict[str, NDArray[np.int32]]:
+        """Index tables of the network, under the names that they have in C++."""
         dynamics, trunk, policy = self._parts
         actions = self.network.spec.num_actions
         said_by = [policy.said_by[:, a].nonzero().flatten().tolist() for a in range(actions)]

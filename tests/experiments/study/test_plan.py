@@ -26,7 +26,7 @@ def test_the_smoke_study_trains_and_compares_two_variants_with_two_seeds(tmp_pat
     run = tmp_path / "train" / "belief-s1"
     assert plan["train"].jobs[-1].command == (
         *("-m", "muzero.train", "+variant=belief", "seed=1", f"run_dir={run}"),
-        *("preset=smoke", "+game.rules.episode=round", "+game.rules.max_decisions=200"),
+        *("preset=smoke", "comparison=beliefs", "+game.rules.episode=round", "+game.rules.max_decisions=200"),
     )
     compared = [
         (Path(job.command[3]).name, Path(job.command[5]).name, job.command[7]) for job in plan["head_to_head"].jobs
@@ -104,6 +104,17 @@ def test_several_variants_are_each_compared_with_the_first(tmp_path: Path) -> No
         assert {Path(job.command[3]).name for job in stage.jobs} == {f"{other}-s0", f"{other}-s1"}
         assert merge.needs == (stage.name,)
         assert all(job.proof.parent.parent == merge.jobs[0].proof.parent for job in stage.jobs)
+
+
+def test_belief_comparisons_keep_the_counts_for_an_arm_of_their_own() -> None:
+    _, config = command.read_arguments(["plan", "preset=cpu"])
+    assert config.variants == ["baseline", "belief", "counts"]
+    found = command.training(config)
+    assert {name: "counts" in training.model.ignore for name, training in found.items()} == {
+        "baseline": True,
+        "belief": True,
+        "counts": False,
+    }
 
 
 def test_only_the_merged_table_proves_the_merge_done(tmp_path: Path) -> None:

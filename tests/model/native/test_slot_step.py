@@ -94,6 +94,38 @@ def test_latents_and_outputs_equal_those_of_torch(game: str, players: int, varia
                 np.testing.assert_allclose(outputs, true_outputs, rtol=0, atol=2e-4)
 
 
+@variants_and_chance
+@pytest.mark.parametrize(("game", "players"), TABLES)
+def test_roots_equal_those_of_torch(game: str, players: int, variant: str, chance: str) -> None:
+    network = make(variant, game, players, chance=chance)
+    tables = env.make(game, 70, players, seed=3)  # more than a tile, and a rest
+    tables.random_steps(25)
+    for backup in ("maxn", "ego"):
+        with torch.inference_mode():
+            true_latent, true_outputs = network.initial(torch.from_numpy(tables.obs), backup)
+        for kernel in KERNELS:
+            found = SlotStep(network, kernel=kernel).initial(tables.obs, backup)
+            assert found is not None
+            np.testing.assert_allclose(found[0], true_latent.numpy(), rtol=0, atol=2e-5)
+            assert found[1].shape == true_outputs.shape
+            if kernel != "bf16":
+                np.testing.assert_allclose(found[1], true_outputs.numpy(), rtol=0, atol=2e-4)
+
+
+def test_root_is_independent_of_the_other_rows() -> None:
+    step, tables = SlotStep(shared()), env.make("skyjo", 70, 2, seed=3)
+    found, alone = step.initial(tables.obs, "maxn"), step.initial(tables.obs[60:61], "maxn")
+    assert found is not None
+    assert alone is not None
+    np.testing.assert_array_equal(found[0][60], alone[0][0])
+    np.testing.assert_array_equal(found[1][60], alone[1][0])
+
+
+def test_roots_of_other_encoders_are_left_to_torch() -> None:
+    step = SlotStep(make(encoder="transformer"))
+    assert step.initial(env.make("skyjo", 2, 2).obs, "maxn") is None
+
+
 @pytest.mark.parametrize("game", env.games())
 def test_outputs_equal_those_of_torch_in_every_ablation(game: str) -> None:
     network = make(game=game, players=most_players(game))

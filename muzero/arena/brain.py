@@ -1,0 +1,122 @@
+"""Decisions of agents for all tables of a server: one planner per agent, which searches for whoever waits together.
+
+The event loop never waits for a search: searches run in one thread, and requests that arrive meanwhile are collected
+for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import env
+from muzero.agents.agent_spec import build
+from muzero.agents.situation import Agent, Situation
+from muzero.arena.analysis import Analyst, Position
+from muzero.arena.catalogue import Offer
+from muzero.arena.live_game import LiveGame
+
+Work = Callable[[list[Any]], list[Any]]
+_SEARCHING = ("agent", "checkpoint")
+
+
+class Brain:
+    """Agents of a server, and the thread in which they think.
+
+    Args:
+      batch: largest number of positions that a planner searches at a time.
+    """
+
+    def __init__(self, batch: int = 64) -> None:
+        self.batch = batch
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="brain")
+        self._analysts: dict[str, Analyst] = {}
+        self._agents: dict[tuple[str, str, int], Agent] = {}
+        self._waiting: dict[tuple[Any, ...], list[tuple[Any, asyncio.Future[Any]]]] = {}
+        self._works: dict[tuple[Any, ...], Work] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def decide(self, offer: Offer, live: LiveGame) -> int:
+        """Action of an agent at a table."""
+        if offer.spec.kind == "bot":  # microseconds
+            bot = live.tables.bot(offer.spec.target)
+            return int(live.tables.bot_actions([bot] * live.players)[0])
+        if offer.spec.kind in _SEARCHING:
+            analyst = self._analyst(offer)
+            key = int(live.tables.decision_keys()[0])
+
+            def search(given: list[Any]) -> list[Any]:
+                return analyst.act([position for position, _ in given], [key for _, key in given])
+
+            return int(await self._ask(("act", str(offer.spec), live.players), search, (_seen(live), key)))
+        tables = _copy(live)
+
+        def act(given: list[Any]) -> list[Any]:
+            return [int(self._agent(offer, live).act(Situation.at(each))[0]) for each in given]
+
+        return int(await self._ask(("agent", str(offer.spec), live.players), act, tables))
+
+    async def analyse(self, offer: Offer, live: LiveGame) -> dict[str, Any]:
+        """Report of an agent about the position at a table, from the seat of its player to move."""
+        analyst, position = self._analyst(offer), Position.at(live.tables)
+        report: dict[str, Any] = await self._ask(("analyse", str(offer.spec), live.players), analyst.analyse, position)
+        return report
+
+    def close(self) -> None:
+        """Stop thinking; decisions that wait are cancelled."""
+        if self._task:
+            self._task.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    # ---- the thread --------------------------------------------------------------------------------------
+
+    async def _ask(self, kind: tuple[Any, ...], work: Work, what: Any) -> Any:
+        """Result of `work` for `what`, which is done together with all that waits for the same kind of work."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._works[kind] = work
+        self._waiting.setdefault(kind, []).append((what, future))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        return await future
+
+    async def _run(self) -> None:
+        """Do what waits, kind by kind, until nothing waits."""
+        await asyncio.sleep(0)  # tables that move at the same moment are searched together
+        while self._waiting:
+            kind, waiting = next(iter(self._waiting.items()))
+            del self._waiting[kind]
+            loop = asyncio.get_running_loop()
+            try:
+                found = await loop.run_in_executor(self._thread, self._works[kind], [what for what, _ in waiting])
+            except Exception as error:  # whoever waits is told, the others go on
+                for _, future in waiting:
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            for (_, future), result in zip(waiting, found, strict=True):
+                if not future.done():
+                    future.set_result(result)
+
+    def _analyst(self, offer: Offer) -> Analyst:
+        return self._analysts.setdefault(str(offer.spec), Analyst(offer.spec, self.batch))
+
+    def _agent(self, offer: Offer, live: LiveGame) -> Agent:
+        key = (str(offer.spec), live.game, live.players)
+        if key not in self._agents:
+            self._agents[key] = build(offer.spec, live.game, live.players, batch=1)
+        return self._agents[key]
+
+
+def _seen(live: LiveGame) -> Position:
+    """Position at a table, for an agent that only wants to act there."""
+    tables = live.tables
+    return Position(tables.info, tables.obs[0].copy(), tuple(live.legal), int(tables.phase[0]), live.to_play)
+
+
+def _copy(live: LiveGame) -> env.VecEnv:
+    """Copy of a table for the thread, while the event loop reads the original."""
+    tables = env.make(live.game, 1, live.players, live.tables.rules, auto_reset=False)
+    tables.copy_from(live.tables, [0])
+    return tables

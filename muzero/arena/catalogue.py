@@ -1,0 +1,115 @@
+"""Games and agents that an arena offers: a list made when the server starts, from which clients choose by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import env
+from muzero.agents.agent_spec import AgentSpec, build, resolve, shipped_agents, trained_for
+from muzero.config_fields import require
+
+_SIMULATIONS = (4, 16, 64)  # strengths in which a shipped agent is offered
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Agent that a seat can be given to.
+
+    Attributes:
+      name: name by which clients ask for it.
+      spec: description of the agent; never sent to clients, because it may hold a path.
+      game: game that it plays.
+      players: number of players that its network is for; 0 for any.
+      idea: how it plays, in words.
+    """
+
+    name: str
+    spec: AgentSpec
+    game: str
+    players: int
+    idea: str
+
+
+class Catalogue:
+    """Games and agents that are offered.
+
+    Args:
+      games: games that are offered.
+      agents: texts of agents beside the games' bots; None for the trained agents that come with the project.
+    """
+
+    def __init__(self, games: Sequence[str], agents: Sequence[str] | None = None) -> None:
+        for game in games:
+            require(game in env.games(), "games", f"some of {', '.join(env.games())}", game)
+        require(bool(games), "games", "at least one game", list(games))
+        self.games = list(games)
+        offers = [offer for text in (shipped() if agents is None else agents) for offer in self._trained(text)]
+        for game in games:
+            offers += [
+                Offer(bot.name, AgentSpec.of("bot", bot.name), game, 0, bot.idea) for bot in env.describe(game).bots
+            ]
+        self.offers = {(offer.game, offer.name): offer for offer in offers}
+
+    def _trained(self, text: str) -> list[Offer]:
+        """Offer of an agent that is given by its text; it is built once, so that errors show at the start."""
+        spec = resolve(AgentSpec.parse(text))
+        trained = trained_for(spec)
+        if trained is None:
+            require(spec.kind in ("random", "simulator"), "agents", "agents; bots are always offered", text)
+            return [Offer(str(spec), spec, game, 0, "searches with the real rules") for game in self.games]
+        if trained["game"] not in self.games:
+            return []
+        build(spec, trained["game"], trained["players"], batch=1)
+        name = spec.target.rstrip("/").rpartition("/")[2]
+        simulations = spec.options.get("simulations")
+        name += f", {simulations} simulations" if simulations else ""
+        return [Offer(name, spec, trained["game"], trained["players"], "a trained network")]
+
+    def find(self, game: str, name: str, players: int) -> Offer:
+        """Offer by name for a game and number of players; an error lists the names."""
+        fitting = [each.name for each in self.offers.values() if each.game == game and each.players in (0, players)]
+        require(name in fitting, "agent", f"one of {'; '.join(fitting)}", name)
+        return self.offers[game, name]
+
+    def substitute(self, game: str) -> Offer:
+        """Bot that plays for a person who has left."""
+        return self.offers[game, env.describe(game).default_bot]
+
+    def analyst(self, game: str, players: int) -> Offer | None:
+        """Strongest offered agent that can analyse a game with so many players; None if there is none."""
+        able = [
+            each
+            for each in self.offers.values()
+            if each.game == game and each.players == players and each.spec.kind in ("agent", "checkpoint")
+        ]
+        return max(able, key=lambda each: int(each.spec.options.get("simulations", "16")), default=None)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Games, rules and agents as the lobby shows them."""
+        return [self._describe(game) for game in self.games]
+
+    def _describe(self, game: str) -> dict[str, Any]:
+        info = env.describe(game)
+        return {
+            "name": game,
+            "players": [info.min_players, info.max_players],
+            "actions": list(info.action_names),
+            "presets": list(info.presets),
+            "rules": [
+                {"name": rule.name, "meaning": rule.meaning, "expected": rule.expected, "default": rule.default}
+                for rule in info.rules
+            ],
+            "agents": [
+                {"name": offer.name, "players": offer.players, "idea": offer.idea, "trained": offer.players > 0}
+                for offer in self.offers.values()
+                if offer.game == game
+            ],
+            "analysed": sorted({o.players for o in self.offers.values() if o.game == game and o.players}),
+        }
+
+
+def shipped() -> list[str]:
+    """Texts of the trained agents that come with the project, in several strengths."""
+    return [f"agent:{name},simulations={number}" for name in shipped_agents() for number in _SIMULATIONS]

@@ -1,0 +1,119 @@
+"""Messages that a browser may send, one class per type; unknown types, unknown keys and wrong types are refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+
+from muzero.arena.schema import Message, explain
+
+Code = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{6}$")]
+# Names are shown to others, in terminals too: no control characters, and none that turn the direction of text.
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+$"
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=24, pattern=_PRINTABLE)]
+AgentName = Annotated[str, StringConstraints(max_length=80)]
+Token = Annotated[str, StringConstraints(min_length=16, max_length=80)]
+Word = Annotated[str, StringConstraints(max_length=40)]
+Whole = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+Rule = bool | Whole | float | Word | Annotated[list[Whole], Field(max_length=64)]
+Turn = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class Lobby(Message):
+    """Question for the games and agents that are offered."""
+
+    type: Literal["lobby"]
+
+
+class Create(Message):
+    """Request for a new room. Seats are names of agents, or null for people; `you` is the sender's seat."""
+
+    type: Literal["create"]
+    game: Word
+    rules: Annotated[dict[Word, Rule], Field(max_length=40)] = Field(default_factory=dict)
+    seats: Annotated[list[AgentName | None], Field(min_length=2, max_length=8)]
+    you: Annotated[int, Field(ge=0, lt=8)]
+    name: Name
+    think: bool = True
+
+
+class Join(Message):
+    """Request for a free seat of a room."""
+
+    type: Literal["join"]
+    room: Code
+    name: Name
+
+
+class Resume(Message):
+    """Return to a seat, proved by its token."""
+
+    type: Literal["resume"]
+    room: Code
+    token: Token
+
+
+class Start(Message):
+    """Request to start at once: bots take the seats that are still free."""
+
+    type: Literal["start"]
+
+
+class Act(Message):
+    """Decision of the sender; `turn` is the number of decisions before it, so that an old click does nothing."""
+
+    type: Literal["act"]
+    turn: Turn
+    action: Annotated[int, Field(ge=0, lt=64)]
+
+
+class Think(Message):
+    """Question for an analysis of the sender's position."""
+
+    type: Literal["think"]
+    turn: Turn
+
+
+class Again(Message):
+    """Request for another game with the same seats, after the end."""
+
+    type: Literal["again"]
+
+
+class Record(Message):
+    """Question for the record of the finished game."""
+
+    type: Literal["record"]
+
+
+class Leave(Message):
+    """Farewell: a bot plays on for the sender, who can come back."""
+
+    type: Literal["leave"]
+
+
+class Ping(Message):
+    """Sign of life."""
+
+    type: Literal["ping"]
+
+
+AnyMessage = Annotated[
+    Lobby | Create | Join | Resume | Start | Act | Think | Again | Record | Leave | Ping, Field(discriminator="type")
+]
+_ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(AnyMessage)
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """Message to a browser as bytes."""
+    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+
+
+def parse_message(text: str | bytes) -> AnyMessage:
+    """Check a message; a ValueError names the key that is wrong, what was expected and what was given."""
+    try:
+        return _ADAPTER.validate_json(text)
+    except ValidationError as error:
+        raise ValueError(explain(error)) from None

@@ -1,0 +1,14 @@
+// Games that the page can show. A game contributes a board and words; the rest of the page knows no game.
+//
+//   title, pitch          name and one line for the lobby
+//   prompt(view)          what the player is asked to do now, in words
+//   Board                 component {state, before, act, think}: the table; act(...actions) decides
+//   Cards                 component {cards}: the cards of one player at the end of a round
+//   note(end, seat)       a remark on a player's points at the end of a round, or ""
+//   tutorial              steps of a first turn, in words
+
+import { lama } from "./games/lama.js";
+import { skipbo } from "./games/skipbo.js";
+import { skyjo } from "./games/skyjo.js";
+
+export const GAMES = { skyjo, lama, skipbo };

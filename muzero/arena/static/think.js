@@ -1,0 +1,81 @@
+// Think panel: what a trained agent finds in this position, and what is known about the hidden cards.
+
+import { html, useState } from "./vendor/htm-preact.js";
+
+const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+
+export function Think({ page, mine }) {
+  const { think, state, values } = page;
+  if (!mine) return html`<section class="think"><h2>Think</h2><p>Wait for your turn.</p></section>`;
+  if (!think) return html`<section class="think"><h2>Think</h2><p>…</p></section>`;
+  const actions = [...think.actions].sort((a, b) => b.policy - a.policy).slice(0, 8);
+  return html`<section class="think" aria-label="what the agent thinks">
+    <h2>${think.agent}: ${think.name}</h2>
+    <table>
+      <thead><tr><th scope="col">action</th><th scope="col">prior</th><th scope="col">visits</th><th scope="col">value</th><th scope="col">choice</th></tr></thead>
+      <tbody>${actions.map(
+        (each) => html`<tr class=${each.action === think.action ? "best" : ""}>
+          <th scope="row">${each.name}</th><td>${percent(each.prior)}</td><td>${each.visits.toFixed(1)}</td>
+          <td>${each.q === null ? "" : each.q.toFixed(2)}</td><td><${Bar} share=${each.policy} /></td></tr>`,
+      )}</tbody>
+    </table>
+    <p>Expected: ${think.line.map((step) => step.name + (step.outcome ? ` (${step.outcome})` : "")).join(", ")}</p>
+    ${think.winner && html`<h3>Chance to win</h3>
+      <ul class="bars">${think.winner.map((share, i) => html`<li><span>${state.seats[i].name}</span><${Bar} share=${share} /></li>`)}</ul>`}
+    <${Graph} values=${values} seats=${state.seats} />
+    ${think.ranks && state.seats.length > 2 && html`<${Ranks} ranks=${think.ranks} seats=${state.seats} />`}
+    <${Belief} think=${think} />
+  </section>`;
+}
+
+function Bar({ share }) {
+  return html`<span class="bar" role="img" aria-label=${percent(share)}>
+    <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width=${100 * share} height="10" /></svg>
+    <small>${percent(share)}</small></span>`;
+}
+
+// Chance to win of every player, over the positions that were analysed in this game.
+function Graph({ values, seats }) {
+  if (values.length < 2) return null;
+  const sorted = [...values].sort((a, b) => a.turn - b.turn);
+  const last = sorted[sorted.length - 1].turn;
+  const x = (turn) => (100 * (turn - sorted[0].turn)) / Math.max(1, last - sorted[0].turn);
+  const line = (seat) => sorted.map((each) => `${x(each.turn).toFixed(1)},${(50 - 50 * each.shares[seat]).toFixed(1)}`).join(" ");
+  return html`<figure class="graph"><svg viewBox="-18 -3 120 56" role="img" aria-label="chance to win over the game">
+      <path d="M0 0 V50 H100 M0 25 H100" class="axis" />
+      ${[100, 50, 0].map((share, i) => html`<text x="-2" y=${25 * i + 1.5} text-anchor="end">${share} %</text>`)}
+      ${seats.map((_, seat) => html`<polyline points=${line(seat)} class=${`line seat${seat}`} />`)}
+    </svg><figcaption>${seats.map((seat, i) => html`<span class=${`key seat${i}`}>${seat.name}</span> `)}: chance to win by decision</figcaption></figure>`;
+}
+
+function Ranks({ ranks, seats }) {
+  return html`<table><caption>Chance of each rank</caption>
+    <thead><tr><td></td>${seats.map((_, i) => html`<th scope="col">${i + 1}.</th>`)}</tr></thead>
+    <tbody>${ranks.map((row, i) => html`<tr><th scope="row">${seats[i].name}</th>${row.map((share) => html`<td>${percent(share)}</td>`)}</tr>`)}</tbody></table>`;
+}
+
+// The exact posterior of a hidden card, and beside it the network's belief where it has one.
+function Belief({ think }) {
+  const { belief } = think;
+  const names = Object.fromEntries(think.actions.map((each) => [each.action, each.name]));
+  const subjects = [
+    ...belief.events.map((each) => ({ label: `card shown by ${names[each.action]}`, network: each.network, pool: each.pool })),
+    ...belief.slots.filter((each) => each.network).map((each) => ({ label: `hidden card ${each.slot} of seat ${each.owner + 1}`, network: each.network, pool: each.pool })),
+  ];
+  const [at, setAt] = useState(0);
+  if (!belief.pools.length) return null;
+  const subject = subjects[Math.min(at, subjects.length - 1)];
+  const exact = belief.pools[subject ? subject.pool : 0];
+  const most = Math.max(...exact, ...(subject ? subject.network : []), 0.01);
+  return html`<section class="belief"><h3>A hidden card is…</h3>
+    ${subjects.length > 1 && html`<label>Network's belief about <select value=${at} onChange=${(e) => setAt(Number(e.target.value))}>
+      ${subjects.map((each, i) => html`<option value=${i} selected=${i === at}>${each.label}</option>`)}</select></label>`}
+    <svg viewBox=${`0 0 ${20 * exact.length} 74`} role="img" aria-label=${belief.cards.map((card, i) => `${card}: exactly ${percent(exact[i])}${subject ? `, the network believes ${percent(subject.network[i])}` : ""}`).join("; ")}>
+      ${belief.cards.map((card, i) => html`<g>
+        <rect class="exact" x=${20 * i + 2} width="7" y=${60 - (56 * exact[i]) / most} height=${(56 * exact[i]) / most} />
+        ${subject && html`<rect class="network" x=${20 * i + 10} width="7" y=${60 - (56 * subject.network[i]) / most} height=${(56 * subject.network[i]) / most} />`}
+        <text x=${20 * i + 10} y="71" text-anchor="middle">${card}</text></g>`)}
+    </svg>
+    <p><span class="key exact">exact posterior</span> ${subject ? html`<span class="key network">network (${subject.label})</span>` : "this network has no belief about single cards here"}, highest bar ${percent(most)}</p>
+  </section>`;
+}

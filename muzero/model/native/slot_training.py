@@ -1,0 +1,243 @@
+"""Forward and backward passes of a slots network in C++, for the learner on a CPU.
+
+Torch needs some six thousand small operations for a step of the learner. Here encoder, dynamics and heads are one
+operation each (an autograd function), computed a few dozen rows at a time with everything in the cache.
+`muzero.model.slots` and `muzero.model.encoders` remain the definition of the network: this module hands their
+parameters to C++ as one array per part, through operations of torch, so that gradients find their way back by
+themselves. `muzero.training.backend` is the only module that uses this one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from muzero.config_fields import require
+from muzero.model.interface import BaseNetwork, Prediction
+from muzero.model.native import _native
+from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors, flat, of_layers
+from muzero.model.native.slot_passes import ALIGN, Encode, Predict, Step, padded
+from muzero.model.native.slot_step import SlotStep
+from muzero.model.network import Network
+from muzero.model.slots import Boards, SlotDynamics, SlotPolicy, SlotTrunk
+
+
+class SlotTraining:
+    """Network whose `represent`, `step` and `predict` run in C++, forward and backward.
+
+    It has the attributes of the network that it was made from. Call `refresh` after every change of the parameters.
+
+    Args:
+      network: network to train, on the CPU; see `unsupported_reason`.
+      threads: largest number of threads.
+      kernel: name of the kernel, one of `_native.train_kernels()`; by default the fastest.
+    """
+
+    def __init__(self, network: BaseNetwork, threads: int = 1, kernel: str = "") -> None:
+        reason = self.unsupported_reason(network)
+        require(reason is None, "network", reason or "", network.config.latent)
+        self.network = cast("Network", network)
+        step = SlotStep(network)
+        sizes, indices = encoder_indices(self.network)
+        sizes |= step.sizes() | {"heads.numbers": padded(sum(self.head_sizes()))}
+        self.native = _native.SlotTrainer(
+            kernel or _native.train_kernels()[0], sizes, indices | step.indices(), threads
+        )
+        trunk = self.network.trunk
+        assert isinstance(trunk, SlotTrunk)
+        self._trunk = trunk
+        self._spare: dict[int, list[Tensor]] = {}
+        self._blocks: dict[int, Tensor] = {}
+        self._parts: tuple[_Part, _Part, _Part] | None = None
+
+    @staticmethod
+    def unsupported_reason(network: BaseNetwork) -> str | None:
+        """Reason why the network cannot be trained in C++, as "expected ..., got ...", or None if it can."""
+        reason = SlotStep.unsupported_reason(network)
+        if reason:
+            return reason
+        if network.config.encoder != "columns":
+            return f"expected model.encoder=columns, got {network.config.encoder}"
+        if network.config.width % ALIGN:
+            return f"expected a multiple of {ALIGN} for model.width, got {network.config.width}"
+        if not SlotStep.encoder_supported(cast("Network", network)):
+            return "expected slots that are all read the same way, got others"
+        if next(network.parameters()).dtype != torch.float32:
+            return "expected parameters in single precision"
+        return None
+
+    def use_threads(self, threads: int) -> None:
+        """Set the number of threads to use from now on, at most as many as at first; it changes no result."""
+        self.native.threads = threads
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
+
+    def refresh(self) -> None:
+        """Hand the present parameters to C++; gradients of all that is computed from now on flow to them."""
+        self._blocks.clear()
+        native = self.native
+        encoder = flat(native.encoder_layout(), encoder_tensors(self.network))
+        dynamics = flat(native.dynamics_layout(), self._dynamics_tensors())
+        heads = flat(native.heads_layout(), self._heads_tensors())
+        self._parts = (
+            _Part(encoder, native.pack_encoder(encoder.detach().numpy())),
+            _Part(dynamics, native.pack_dynamics(dynamics.detach().numpy())),
+            _Part(heads, native.pack_heads(heads.detach().numpy())),
+        )
+
+    def _part(self, which: int) -> _Part:
+        if self._parts is None:
+            self.refresh()
+        assert self._parts is not None
+        return self._parts[which]
+
+    def represent(self, obs: Tensor) -> Tensor:
+        """See `BaseNetwork.represent`."""
+        part = self._part(0)
+        seen = obs.to(torch.int16).contiguous()
+        return cast("Tensor", Encode.apply(part.theta, self, part.weights, seen))  # type: ignore[no-untyped-call]
+
+    def step(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor) -> Tensor:
+        """See `BaseNetwork.step`."""
+        part = self._part(1)
+        told = outcome if self.network.num_outcomes > 1 else torch.zeros_like(outcome)
+        rows = (column.contiguous() for column in (action, shift, told))
+        given = (part.theta, latent.contiguous(), self, part.weights, *rows)
+        return cast("Tensor", Step.apply(*given))  # type: ignore[no-untyped-call]
+
+    def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
+        """See `BaseNetwork.predict`; the frame of a slots latent is the mover's, so `to_play` changes nothing."""
+        network, part, rows = self.network, self._part(2), len(latent)
+        P, N = network.num_players, network.config.value_bins
+        latent = latent.contiguous()
+        outputs = Predict.apply(part.theta, latent, self, part.weights)  # type: ignore[no-untyped-call]
+        policy, numbers, outcome, blocks, own = outputs
+        self._blocks[latent.data_ptr()] = blocks
+        sizes = self.head_sizes()
+        heads = list(torch.split(numbers, [*sizes, numbers.shape[2] - sum(sizes)], 2))
+        value, reward = (head.reshape(rows, P, N) for head in (heads.pop(0), heads.pop(0)))
+        points = heads.pop(0).reshape(rows, P, N) if network.points is not None else None
+        winner = rank = None
+        if network.winner is not None:
+            winner, rank = heads[0], heads[1].reshape(rows, -1, P, P)
+        cards = None
+        if network.cards is not None:
+            boards = Boards(self._slots(latent), blocks, latent)
+            cards = cast("Tensor", network.cards(boards, own))
+        outcomes = outcome[:, : network.num_outcomes] if network.num_outcomes > 1 else None
+        return Prediction(policy, value, winner, rank, reward, outcomes, points, cards)
+
+    def values_of_observation(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """See `BaseNetwork.values_of_observation`."""
+        latent = self.represent(obs)
+        value = self.predict(latent, torch.zeros(len(obs), dtype=torch.int64)).value
+        return latent, self.network.support.expectation(value)
+
+    def reconstruction_loss(self, latent: Tensor, obs: Tensor) -> Tensor:
+        """See `BaseNetwork.reconstruction_loss`; uses the blocks of the prediction for the same latents, if any."""
+        blocks = self._blocks.get(latent.data_ptr())
+        if blocks is None or len(blocks) < len(latent) or not latent.is_contiguous():
+            return self.network.reconstruction_loss(latent, obs)
+        assert self.network.decoder is not None
+        there = blocks[: len(latent)].view(len(latent), *self._trunk.shape[:2], -1)
+        return cast("Tensor", self.network.decoder(Boards(self._slots(latent), there, latent), obs))
+
+    def _slots(self, latent: Tensor) -> Tensor:
+        S, D = self.network.spec.num_slots, self.network.config.slot_dim
+        return latent[:, : S * D].view(len(latent), S, D)
+
+    def head_sizes(self) -> list[int]:
+        """Outputs for an ego of the heads that every ego has: value, reward, points, winner, rank."""
+        network = self.network
+        heads = (network.value, network.reward, network.points, network.winner, network.rank)
+        return [cast("nn.Linear", head).out_features for head in heads if head is not None]
+
+    # ---- parameters as one array per part ----------------------------------------------------------------
+
+    def _dynamics_tensors(self) -> dict[str, Tensor]:
+        dynamics, trunk = self.network.dynamics, self.network.trunk
+        assert isinstance(dynamics, SlotDynamics)
+        assert isinstance(trunk, SlotTrunk)
+        names = ["slot_in", "compare", "rest_in", "gather", "hidden", "consequences", "slot_out"]
+        names += ["slot_norm", "rest_norm"]
+        names += ["pass_on"] if dynamics.pass_on is not None else []
+        names += ["player_norm"] if dynamics.player_dim else []
+        layers = {name: getattr(dynamics, name) for name in names}
+        layers |= {"trunk.slot": trunk.slot, "trunk.block": trunk.block}
+        tensors = of_layers(layers) | {
+            "role": dynamics.role(dynamics.roles).flatten(0, 1),
+            "role_factor": dynamics.role_factor(dynamics.roles).flatten(0, 1),
+            "moved": dynamics.shares_moved().flatten(0, 1),
+            "kind": dynamics.kind.weight,
+            "turn": dynamics.turn.weight,
+        }
+        if dynamics.outcome is not None:
+            told = dynamics.outcome.weight
+            tensors["outcome"] = torch.cat([told[:1].detach(), told[1:]])  # code 0 learns nothing
+        return tensors
+
+    def _heads_tensors(self) -> dict[str, Tensor]:
+        network, trunk, policy = self.network, self.network.trunk, self.network.policy
+        assert isinstance(trunk, SlotTrunk)
+        assert isinstance(policy, SlotPolicy)
+        layers = {
+            "slot": trunk.slot,
+            "block": trunk.block,
+            "mix": trunk.mix,
+            "policy_slot": policy.slot,
+            "policy_block": policy.block,
+            "score": policy.score,
+            "condition": network.condition.norm,
+        }
+        if network.outcome is not None:
+            layers["outcome"] = network.outcome
+        if policy.compares:
+            layers["in_role"] = policy.in_role
+        heads = [
+            cast("nn.Linear", head)
+            for head in (network.value, network.reward, network.points, network.winner, network.rank)
+            if head is not None
+        ]
+        spare = padded(network.spec.num_kinds) - network.spec.num_kinds
+        context = policy.context.weight
+        return of_layers(layers) | {
+            "boards.weight": trunk.boards.weight.t(),
+            "boards.bias": trunk.rest.bias,  # the outputs of the two layers are added
+            "rest.weight": trunk.rest.weight.t(),
+            "numbers.weight": torch.cat([head.weight for head in heads]).t(),
+            "numbers.bias": torch.cat([head.bias for head in heads]),
+            "kind_and_context.weight": torch.cat([F.pad(policy.kind.weight, (0, 0, 0, spare)), context]).t(),
+            "kind_and_context.bias": F.pad(policy.kind.bias, (0, spare + len(context))),
+            "ego": self._egos(),
+            **({"pair_scale": trunk.pair_scale} if trunk.pairs else {}),
+            **({"of_pairs": policy.of_pairs.weight} if policy.compares else {}),
+        }
+
+    def _egos(self) -> Tensor:
+        """Sum of the embeddings that the conditioning adds for each ego, [egos, C D + G]."""
+        condition, P = self.network.condition, self.network.num_players
+        if not condition.on:
+            return torch.zeros(1, *condition.norm.normalized_shape)
+        return condition.ego.weight[:P] + condition.current.weight[0] + condition.players.weight[P]
+
+    # ---- memory for saved results, used again and again ----------------------------------------------------
+
+    def take(self, size: int) -> Tensor:
+        """Take an array of floats; `give` it back when nothing reads it any more."""
+        spare = self._spare.get(size)
+        return spare.pop() if spare else torch.empty(size)
+
+    def give(self, array: Tensor) -> None:
+        """Give back an array of `take`."""
+        self._spare.setdefault(len(array), []).append(array)
+
+
+class _Part(NamedTuple):
+    """Parameters of a part: as an array of torch, and packed for C++."""
+
+    theta: Tensor
+    weights: Any

@@ -1,0 +1,170 @@
+// Scenarios in a real browser, run by tests/arena/test_page.py: node browser.mjs SCENARIO URL PLAYWRIGHT CHROMIUM PICTURES
+// Prints one JSON object with what was seen; any error ends the process with a message.
+
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const [scenario, url, playwright, executablePath, pictures] = process.argv.slice(2);
+const { chromium } = createRequire(join(playwright, "x.js"))("playwright-core");
+const PHONE = { width: 360, height: 740 };
+const DESK = { width: 1200, height: 900 };
+
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const problems = [];
+
+async function visit(viewport = DESK, scheme = "light") {
+  const context = await browser.newContext({ viewport, colorScheme: scheme, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20000);
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("request", (request) => new URL(request.url()).host === new URL(url).host || problems.push(`outside: ${request.url()}`));
+  await page.goto(url);
+  await page.waitForSelector("form button.primary");
+  return page;
+}
+
+// Opens a room of a game; rules are set in the lobby by the words that people see.
+async function open(page, { game = "Skyjo", round = false, person = false, lesson = true, bot = "" } = {}) {
+  await page.locator(".game", { hasText: game }).click();
+  if (round) {
+    await page.click("summary");
+    await page.locator("label.field", { hasText: /^episode/ }).locator("select").selectOption("round");
+  }
+  if (person) await page.locator("label.field", { hasText: "Seat 2" }).locator("select").selectOption("person");
+  if (bot) await page.locator("label.field", { hasText: "Seat 2" }).locator("select").selectOption(bot);
+  await page.click("form button.primary");
+  await page.waitForSelector(".board");
+  if (lesson) await page.click(".lesson >> text=Skip");
+}
+
+const over = (page) => page.locator(".result").isVisible();
+
+// Waits until the page asks for something: a decision, the end of a round, or the end of the game.
+async function asked(page) {
+  await page.waitForFunction(() => document.querySelector(".overlay, .prompt.mine"));
+  const go = page.locator("text=Go on");
+  if (await go.isVisible()) await go.click();
+}
+
+// One click on something that can be chosen; prefers face-down cards, so that rounds end.
+async function click(page, number) {
+  const before = await page.locator(".prompt").innerText();
+  const down = page.locator('.own button.card[title*="face down"]');
+  const any = page.locator("button.card.legal");
+  const discard = page.locator("text=Discard it and turn a card over");
+  if (number % 3 === 0 && (await discard.isVisible())) await discard.click();
+  else if (await down.count()) await down.first().click();
+  else if (await any.count()) await any.nth(number % (await any.count())).click();
+  else return;
+  await page.waitForFunction((old) => document.querySelector(".prompt").innerText !== old || document.querySelector(".overlay") || document.querySelector(".selected"), before, { timeout: 1000 }).catch(() => {});
+}
+
+const scenarios = {
+  async clicking() {
+    const page = await visit();
+    await page.screenshot({ path: join(pictures, "lobby.png") });
+    await open(page, { round: true });
+    let ends = 0;
+    for (let i = 0; i < 300 && !(await over(page)); i++) {
+      await page.waitForFunction(() => document.querySelector(".overlay, .prompt.mine"));
+      const go = page.locator("text=Go on");
+      if (await go.isVisible()) {
+        ends += 1;
+        await page.screenshot({ path: join(pictures, "round.png") });
+        await go.click();
+      } else if (!(await over(page))) await click(page, i);
+    }
+    await page.waitForSelector(".result a");
+    return { over: await over(page), ends, seed: /Seed/.test(await page.locator(".fair").textContent()) };
+  },
+
+  async keyboard() {
+    const page = await visit();
+    await page.keyboard.press("Tab");
+    while ((await page.evaluate(() => document.activeElement.textContent)) !== "Play") await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".board");
+    await page.locator(".lesson >> text=Skip").focus();
+    await page.keyboard.press("Enter");
+    for (let turn = 0; turn < 3; turn++) {
+      await page.waitForSelector(".prompt.mine");
+      await page.keyboard.press("d");
+      await page.waitForSelector("text=You drew");
+      await page.keyboard.press("x");
+      await page.waitForSelector("text=face-down cards to turn over");
+      await page.locator(".own button.card").first().focus();
+      await page.keyboard.press("ArrowRight");
+      await page.keyboard.press("Enter");
+      await page.waitForFunction(() => !document.querySelector(".prompt").innerText.includes("turn over"));
+    }
+    const shown = await page.locator(".log").textContent();
+    return { turned: (shown.match(/Guest turned over/g) || []).length };
+  },
+
+  async thinking() {
+    const page = await visit();
+    await open(page);
+    await page.click("text=Think (?)");
+    for (let i = 0; i < 9; i++) {
+      await asked(page);
+      await page.waitForSelector(".think table");
+      await click(page, i);
+    }
+    await asked(page);
+    await page.waitForSelector(".graph");
+    await page.waitForSelector(".think table");
+    await page.screenshot({ path: join(pictures, "think.png") });
+    return {
+      badges: await page.locator(".badge").count(),
+      exact: await page.locator("rect.exact").count(),
+      network: await page.locator("rect.network").count(),
+    };
+  },
+
+  async people() {
+    const [ada, bob] = [await visit(), await visit()];
+    await open(ada, { person: true });
+    const code = await ada.locator(".room strong").innerText();
+    await bob.locator(".join input").fill(code);
+    await bob.click("text=Join a room");
+    await bob.click(".lesson >> text=Skip");
+    await bob.waitForSelector(".board");
+    for (let i = 0; i < 12; i++) {
+      for (const page of [ada, bob]) if (await page.locator(".prompt.mine").count()) await click(page, i);
+      await ada.waitForTimeout(50);
+    }
+    const before = await ada.locator(".log li").count();
+    await ada.reload();
+    await ada.waitForSelector(".board");
+    return { players: await bob.locator(".seats li").count(), before, after: await ada.locator(".log li").count() };
+  },
+
+  async phone() {
+    const found = {};
+    for (const game of ["Skyjo", "L.A.M.A.", "Skip-Bo"]) {
+      const page = await visit(PHONE, "dark");
+      await open(page, { game });
+      for (let i = 0; i < 6; i++) {
+        await asked(page);
+        if (await over(page)) break;
+        await click(page, i);
+      }
+      await page.evaluate(() => scrollTo(0, 0));
+      await page.waitForTimeout(100);
+      if (game === "Skyjo") await page.screenshot({ path: join(pictures, "phone.png") });
+      else await page.screenshot({ path: join(pictures, `phone-${game.replace(/\W/g, "").toLowerCase()}.png`) });
+      found[game] = {
+        wider: await page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
+        decisions: await page.locator(".log li").count(),
+        unnamed: await page.evaluate(() => [...document.querySelectorAll("button, input, select")].filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || e.closest("label"))).length),
+      };
+      await page.context().close();
+    }
+    return found;
+  },
+};
+
+const seen = await scenarios[scenario]();
+await browser.close();
+console.log(JSON.stringify({ ...seen, problems }));

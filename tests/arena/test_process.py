@@ -1,0 +1,100 @@
+"""The server as a process of its own: a client of another library plays, and kill -9 ends no game."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def server(port: int, store: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Server process that answers at the port."""
+    command = [sys.executable, "-m", "muzero.arena", f"port={port}", f"store={store}", "pace=0"]
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    try:
+        for _ in range(300):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def open_socket(port: int, origin: str | None = None) -> ClientConnection:
+    return connect(f"ws://127.0.0.1:{port}/ws", origin=origin or f"http://127.0.0.1:{port}")  # type: ignore[arg-type]
+
+
+def ask(link: ClientConnection, kind: str, **message: Any) -> dict[str, Any]:
+    if message:
+        link.send(json.dumps(message))
+    while True:
+        answer: dict[str, Any] = json.loads(link.recv(timeout=30))
+        if answer["type"] == kind:
+            return answer
+        assert answer["type"] == "state", answer
+
+
+def my_turn(link: ClientConnection) -> dict[str, Any]:
+    while True:
+        view: dict[str, Any] = ask(link, "state")["view"]
+        if view["legal"] or view["done"]:
+            return view
+
+
+def test_games_go_on_after_the_server_is_killed(port: int, store: str) -> None:
+    seats: list[dict[str, Any]] = []
+    before: list[dict[str, Any]] = []
+    with server(port, store) as process:
+        for game, opponent in (("skyjo", "skyjo-belief, 4 simulations"), ("lama", "strategy_1"), ("skipbo", "hpvp")):
+            with open_socket(port) as link:
+                create = {"type": "create", "game": game, "seats": [None, opponent], "you": 0, "name": "Ada"}
+                seats.append(ask(link, "seated", **create))
+                view = my_turn(link)
+                link.send(json.dumps({"type": "act", "turn": view["turn"], "action": view["legal"][0]}))
+                before.append(my_turn(link))
+        process.kill()  # SIGKILL
+        process.wait()
+    with server(port, store):
+        for seat, view in zip(seats, before, strict=True):
+            with open_socket(port) as link:
+                ask(link, "seated", type="resume", room=seat["room"], token=seat["token"])
+                after = my_turn(link)
+                assert after == view
+                link.send(json.dumps({"type": "act", "turn": after["turn"], "action": after["legal"][-1]}))
+                assert ask(link, "state")["view"]["turn"] > after["turn"]
+
+
+def test_the_process_refuses_other_origins_and_long_messages(port: int, store: str) -> None:
+    with server(port, store):
+        with pytest.raises(InvalidStatus):
+            open_socket(port, "http://evil.example")
+        with open_socket(port) as link:
+            link.send('{"type": "ping"}' + " " * 100_000)
+            with pytest.raises(ConnectionClosed):
+                link.recv(timeout=10)
+        with open_socket(port) as link:
+            assert ask(link, "pong", type="ping") == {"type": "pong"}

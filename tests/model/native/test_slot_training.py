@@ -1,0 +1,178 @@
+"""muzero.model.native.slot_training: passes in C++ give the losses and gradients of the torch modules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from muzero.model.native import _native
+from muzero.model.native.slot_training import SlotTraining
+from muzero.model.network import Network
+from muzero.model.presets import VARIANTS, load_model_config
+from muzero.model.spec import GameSpec
+from muzero.training.losses import window_losses
+from tests.training.batches import a_batch, shaken, tensors
+
+KERNELS = _native.train_kernels()
+
+
+def make(variant: str = "belief", players: int = 2, game: str = "skyjo", **changes: object) -> Network:
+    """A network whose parameters have all left their initial values: zeros and ones would hide mistakes."""
+    torch.manual_seed(0)
+    config = replace(load_model_config("tiny", variant), width=16, hidden=32, chance="game")
+    network = Network(GameSpec.of(game, players), replace(config, **changes))  # type: ignore[arg-type]
+    return shaken(network)
+
+
+def gradients(network: Network, compute: Network | SlotTraining, one_step_share: float = 0.3) -> dict[str, Tensor]:
+    """Losses and their TD errors, and the gradient of every parameter, under its name."""
+    if isinstance(compute, SlotTraining):
+        compute.refresh()
+    players, game = network.num_players, network.spec.game
+    batch = tensors(a_batch(windows=60, players=players, game=game))  # more than a chunk, and a rest
+    network.zero_grad(set_to_none=True)
+    losses, td_error = window_losses(compute, batch, one_step_share)  # type: ignore[arg-type]
+    (losses.mean(1) * torch.arange(1, len(losses) + 1)).sum().backward()  # type: ignore[no-untyped-call]
+    found = {name: p.grad for name, p in network.named_parameters() if p.grad is not None}
+    return {"losses": losses.detach(), "td_error": td_error, **found}
+
+
+def error(found: dict[str, Tensor], true: dict[str, Tensor]) -> float:
+    """Largest error of a number, as a share of the largest number of its tensor (at least 0.01)."""
+    assert set(found) == set(true)
+    return max(
+        ((found[name] - tensor).abs().max() / (tensor.abs().max() + 1e-2)).item() for name, tensor in true.items()
+    )
+
+
+def assert_equal_gradients(network: Network, kernel: str = "") -> None:
+    """Compare passes in C++ with those of torch.
+
+    A ReLU may be on the other side of 0 by a rounding error, which changes gradients by up to a percent: with one of
+    three sets of parameters this must not happen.
+    """
+    training, errors = SlotTraining(network, kernel=kernel), []
+    for _ in range(3):
+        errors.append(error(gradients(network, training), gradients(network, network)))
+        if errors[-1] < 2e-5:
+            return
+        assert errors[-1] < 0.05
+        shaken(network)
+    raise AssertionError(errors)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("players", [2, 3])
+def test_losses_and_gradients_equal_those_of_torch(players: int, variant: str, kernel: str) -> None:
+    assert_equal_gradients(make(variant, players), kernel)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("game", "players"), [("lama", 3), ("skipbo", 2), ("kuhn", 2)])
+def test_gradients_of_other_games_equal_those_of_torch(game: str, players: int, variant: str) -> None:
+    network = make(variant, players, game)
+    if network.spec.num_slots:
+        assert_equal_gradients(network)
+    else:
+        assert "a game with slots" in (SlotTraining.unsupported_reason(network) or "")
+
+
+def test_gradients_equal_those_of_torch_whichever_board_comes_first() -> None:
+    assert_equal_gradients(make("belief", 3, "lama", ego_boards=False))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ignore": ["score", "global.round"]},  # no vectors of players
+        {"chance": "none"},
+        {"points": 0.0},
+        {"slot_dim": 32, "player_dim": 32, "global_dim": 16, "slot_hidden": 48, "hidden": 80, "width": 48},
+        {"value_bins": 5},
+    ],
+)
+def test_gradients_equal_those_of_torch_in_other_networks(changes: dict[str, object]) -> None:
+    for kernel in KERNELS:
+        assert_equal_gradients(make(**changes), kernel)
+
+
+def test_outcome_that_is_not_told_learns_nothing() -> None:
+    network = make()
+    found = gradients(network, SlotTraining(network))["dynamics.outcome.weight"]
+    assert found[1:].abs().sum() > 0
+    assert not found[0].any()
+
+
+def test_number_of_threads_changes_no_byte() -> None:
+    network = make()
+    one, three = (gradients(network, SlotTraining(network, threads)) for threads in (1, 3))
+    assert all(torch.equal(one[name], three[name]) for name in one)
+
+
+def test_gradients_follow_the_parameters_after_a_refresh() -> None:
+    network = make()
+    training = SlotTraining(network)
+    before = gradients(network, training)
+    shaken(network)
+    after = gradients(network, training)
+    assert not torch.equal(before["losses"], after["losses"])
+    assert error(after, gradients(network, network)) < 0.05
+
+
+def test_results_without_gradients_equal_those_of_torch() -> None:
+    network = make()
+    batch = tensors(a_batch(windows=60, players=2))
+    training = SlotTraining(network)
+    with torch.no_grad():
+        latent = training.represent(batch["obs"][:, 0])
+        torch.testing.assert_close(latent, network.represent(batch["obs"][:, 0]), rtol=0, atol=2e-5)
+        moved = (batch["actions"][:, 0], batch["shifts"][:, 0], batch["outcomes"][:, 0])
+        torch.testing.assert_close(training.step(latent, *moved), network.step(latent, *moved), rtol=0, atol=2e-5)
+    assert not latent.requires_grad
+
+
+def test_memory_of_finished_passes_is_used_again() -> None:
+    network = make()
+    training = SlotTraining(network)
+    gradients(network, training)
+    kept = {array.data_ptr() for arrays in training._spare.values() for array in arrays}
+    gradients(network, training)
+    assert {array.data_ptr() for arrays in training._spare.values() for array in arrays} == kept
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"hidden": 24}, "expected a multiple of 16 for model.hidden, got 24"),
+        ({"width": 24}, "expected a multiple of 16 for model.width, got 24"),
+        ({"latent": "flat", "encoder": "transformer"}, "expected model.latent=slots, got flat"),
+        ({"encoder": "transformer"}, "expected model.encoder=columns, got transformer"),
+    ],
+)
+def test_unsupported_networks_are_refused_with_a_reason(changes: dict[str, object], reason: str) -> None:
+    network = make(**changes)
+    assert SlotTraining.unsupported_reason(network) == reason
+    with pytest.raises(ValueError, match="network"):
+        SlotTraining(network)
+
+
+@pytest.mark.parametrize(("column", "name"), [(0, "action"), (1, "shift"), (2, "outcome")])
+def test_impossible_steps_are_refused(column: int, name: str) -> None:
+    training = SlotTraining(make())
+    latent = torch.zeros(3, training.latent_dim)
+    moved = [torch.zeros(3, dtype=torch.int64) for _ in range(3)]
+    moved[column][1] = 99
+    with pytest.raises(IndexError, match=f"row 1: no such .*{name}"):
+        training.step(latent, *moved)
+
+
+def test_observations_with_unknown_codes_are_refused() -> None:
+    training = SlotTraining(make())
+    obs = torch.from_numpy(a_batch(players=2).obs[:, 0].copy())
+    obs[2, 2] = 999  # visibility of the first slot
+    with pytest.raises(IndexError, match="observation 2, column 2: expected a code from 0 to"):
+        training.represent(obs)
