@@ -27,10 +27,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup train play arena test test-all bench bench-gpu lint format stubs asan fuzz clean
+.PHONY: help setup train play arena test test-all bench bench-gpu lint format stubs asan fuzz fuzz-files clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # Two stamps: one for the packages that pyproject.toml asks for, one for the project itself, whose extension
 # modules are rebuilt when their sources change. The project is built with the tools in $(VENV), hence
@@ -125,6 +125,9 @@ fuzz: asan ## ten million fuzz inputs under the sanitizers (half an hour)
 	build/asan/fuzz_mcts 300
 	build/asan/fuzz_slot_step 20000
 	build/asan/fuzz_slot_trainer 5000
+
+fuzz-files: setup ## ten thousand mutated files through every command that reads files (half an hour)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz $(ARGS)
 
 clean: ## remove what was built; the virtual environment and your runs stay
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis $(INSTALLED)

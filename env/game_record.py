@@ -104,8 +104,12 @@ class GameRecord:
     def read(path: Path) -> GameRecord:
         """Reads a file; an error says what is wrong with it."""
         try:
+            if path.exists() and not path.is_file():
+                raise ValueError("expected a file, got something else")
+            if path.stat().st_size > _MOST_BYTES:
+                raise ValueError(f"expected at most {_MOST_BYTES} bytes, got {path.stat().st_size}")
             content = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise GameRecordError(f"{path}: cannot be read ({error})") from None
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
             raise GameRecordError(f"{path}: expected a game record of format {FORMAT}")
@@ -113,28 +117,55 @@ class GameRecord:
             if name not in content and name in _SHAPES:
                 raise GameRecordError(f"{path}: {name} is missing")
             if name in content and not good(content[name]):
-                raise GameRecordError(f"{path}: {name} cannot be {json.dumps(content[name])[:60]}")
+                raise GameRecordError(f"{path}: {name} cannot be {_short(content[name])}")
         unknown = sorted(set(content) - set(_SHAPES) - set(_OPTIONAL))
         if unknown:
-            raise GameRecordError(f"{path}: unknown keys {', '.join(unknown)}")
+            raise GameRecordError(f"{path}: unknown keys {ascii(', '.join(unknown))[1:-1][:200]}")
         return GameRecord(**content)
 
 
+_MOST_BYTES = 2**24  # bytes of a file; a game of ten thousand decisions has a hundredth of that
+_MOST_SEATS = 64
+_MOST_TEXT = 1000  # characters of a name
+
+
+def _short(value: Any) -> str:
+    """Text of a value of JSON's types for a message, without its inner parts if it has too many."""
+    try:
+        return json.dumps(value)[:60]
+    except (ValueError, RecursionError):  # a number too long to print, or too many levels
+        return f"this {type(value).__name__}"
+
+
 def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
+    return type(value) is int and 0 <= value < 2**64
 
 
 def _integers(value: Any) -> bool:
-    return isinstance(value, list) and all(type(item) is int for item in value)
+    return isinstance(value, list) and all(type(item) is int and abs(item) < 2**31 for item in value)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _MOST_TEXT and value.isprintable()
+
+
+def _rules(value: Any) -> bool:
+    """Whether a value is an object of rule options: words, numbers, true or false, or lists of integers."""
+
+    def option(item: Any) -> bool:
+        number = type(item) in (bool, float) or (type(item) is int and abs(item) < 2**63)
+        return number or _text(item) or (_integers(item) and len(item) <= _MOST_TEXT)
+
+    return isinstance(value, dict) and all(_text(name) and option(item) for name, item in value.items())
 
 
 _SHAPES: dict[str, Callable[[Any], bool]] = {
-    "game": lambda value: isinstance(value, str),
+    "game": _text,
     "version": _whole,
-    "rules": lambda value: isinstance(value, dict),
+    "rules": _rules,
     "seed": _whole,
     "deal": _whole,
-    "agents": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "agents": lambda value: isinstance(value, list) and 0 < len(value) <= _MOST_SEATS and all(map(_text, value)),
     "actions": _integers,
     "scores": _integers,
     "ranks": _integers,
@@ -229,7 +260,7 @@ def narrate(record: GameRecord, boards: bool = False) -> Iterator[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code, which is 1 if a file is not a correct game record."""
+    """Runs the command line; returns the exit code, which is 2 if a file is not a correct game record."""
     parser = argparse.ArgumentParser(
         prog="python -m env.game_record",
         description="Print game records move by move, and check that the games end as recorded.",
@@ -257,12 +288,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                     print(line)
         except BrokenPipeError:  # the reader of the output, such as head, has stopped
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return int(failed)
+            return 2 * int(failed)
         except GameRecordError as error:
             message = str(error)
             print(message if message.startswith(str(path)) else f"{path}: {message}", file=sys.stderr)
             failed = True
-    return int(failed)
+    return 2 * int(failed)
 
 
 if __name__ == "__main__":

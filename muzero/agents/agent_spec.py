@@ -25,18 +25,19 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
 
 import env
 from muzero.agents.agents import Policy, Searcher
 from muzero.agents.bots import Bot, Random
+from muzero.agents.fitness import require_finite_outputs, require_memory
 from muzero.agents.simulator import Simulator
 from muzero.agents.situation import Agent
 from muzero.agents.value_model import NetworkFeatures, PublicFeatures, ValueModel, fit_value_model
@@ -44,8 +45,10 @@ from muzero.config import ModelConfig, SearchConfig
 from muzero.config_fields import require
 from muzero.model.interface import BaseNetwork
 from muzero.model.network import make_network
+from muzero.model.shapes import misfit
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
+from muzero.runs.tensors import weakness
 from muzero.search.backend import resolve_backend
 
 _SEARCH_OPTIONS = ("simulations", "algorithm", "backup", "value_scale", "value_visits", "chance_source", "merge")
@@ -65,6 +68,7 @@ _ARITHMETIC = b"native step"  # arithmetic's name; changed whenever searches wit
 SHIPPED = Path(__file__).parent / "shipped"  # trained networks that come with the project
 _SEARCHING = ("checkpoint", "agent")  # kinds of agents that search with a network
 _TRUST = 1.2  # weight of values times their error with value_scale=auto: 1.7 / sqrt(2), see `_calibrated`
+_LEAST_ERROR = 1e-6  # error of values that was measured; none is smaller but 0
 _LONG_SEARCH = 100  # simulations from which compilation and bfloat16 pay; they change last digits, and so, rarely, a
 # move: the number of games must not matter
 
@@ -193,11 +197,11 @@ def _calibrated(spec: AgentSpec, agent: dict[str, Any]) -> AgentSpec:
         return spec
     key, search, error = f"agent {str(spec)!r}, value_scale", _trained_search(agent), agent.get("value_rmse")
     measured = "a number: the checkpoint has no measured error of its values (evaluation.value_positions)"
-    require(bool(error), key, measured, "auto")
+    require((error or 0.0) >= _LEAST_ERROR, key, measured, "auto")
     per_unit = not search.rescale_values and search.visit_trust == 0 and search.maxvisit_init > 0
     expected = "a number: weights are per unit of value only with search.rescale_values=false and search.visit_trust=0"
     require(per_unit, key, expected, "auto")
-    return spec.with_options(value_scale=f"{_TRUST / (float(error or 0) * search.maxvisit_init):.4g}")
+    return spec.with_options(value_scale=f"{_TRUST / (float(error or 1) * search.maxvisit_init):.4g}")
 
 
 def fingerprint(spec: AgentSpec) -> str | None:
@@ -251,29 +255,36 @@ def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork,
     known = counts[0] if len(counts) == 1 else f"one of {', '.join(map(str, counts))}"
     require(players in counts, f"{key}, players", f"{players} as in this match", known)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = _fill(ModelConfig, agent["model"])
-    weights = make_network(GameSpec.of(game, max(counts)), model).weights_for(players, found.ema or found.weights)
+    model, trained = _fill(ModelConfig, agent["model"], key), found.ema or found.weights
+    largest = GameSpec.of(game, max(counts))
+    differences = misfit(trained, largest, model)  # before a network of the size that the file claims is made
+    if differences:
+        raise ValueError(f"{key}: its weights are of another version of the network: {differences}")
+    doubt = weakness(trained)
+    if doubt:
+        warnings.warn(f"{key}: {doubt}; it will play badly", RuntimeWarning, stacklevel=2)
     network = make_network(GameSpec.of(game, players), model).to(device).eval()
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:  # the message lists the weights that differ
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{key}: its weights are of another version of the network: {reason}") from None
+    if max(counts) > players:
+        trained = make_network(largest, model).weights_for(players, trained)
+    network.load_state_dict(trained)
+    require_finite_outputs(key, network)
     return network, _trained_search(agent)
 
 
 def _trained_search(agent: dict[str, Any]) -> SearchConfig:
     """Search settings that a checkpoint was trained with."""
-    search: SearchConfig = _fill(SearchConfig, agent.get("search", {}))
+    search: SearchConfig = _fill(SearchConfig, agent.get("search", {}), "checkpoint")
     return search
 
 
-def _fill(kind: type[Any], values: dict[str, Any]) -> Any:
-    """Make a configuration from a checkpoint's values; an error names keys that no longer exist."""
-    known = {f.name for f in fields(kind)}
-    unknown = sorted(set(values) - known)
-    require(not unknown, f"checkpoint's {kind.__name__}", f"keys among {', '.join(sorted(known))}", unknown)
-    return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), values))
+def _fill(kind: type[Any], values: dict[str, Any], key: str) -> Any:
+    """Make a configuration from a checkpoint's values, whose types have been checked; an error names a bad value."""
+    config = kind(**values)
+    try:
+        config.check()
+    except ValueError as error:
+        raise ValueError(f"{key}, {error}") from None
+    return config
 
 
 # ---- the agent itself ------------------------------------------------------------------------------------------------
@@ -303,7 +314,9 @@ def build(spec: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 
     if spec.kind == "policy":
         temperature = spec.number(float, spec.options.get("temperature", "0"), "temperature")
         return Policy(network, temperature, name=str(spec))
-    return Searcher(network, match_search(spec, network, trained, lanes), batch, name=str(spec))
+    search = match_search(spec, network, trained, lanes)
+    require_memory(f"agent {str(spec)!r}", network, search, batch)
+    return Searcher(network, search, batch, name=str(spec))
 
 
 def match_search(spec: AgentSpec, network: BaseNetwork, trained: SearchConfig, lanes: int = 1) -> SearchConfig:

@@ -66,10 +66,15 @@ class Searcher:
     def act(self, situation: Situation) -> NDArray[np.int64]:
         """See `Agent`."""
         s, legal, most = situation, situation.legal_bits, self.planner.batch
-        parts = [
-            self.planner.plan(s.obs[i : i + most], legal[i : i + most], s.phase[i : i + most], s.keys[i : i + most])
-            for i in range(0, len(s.obs), most)
-        ]
+        try:
+            parts = [
+                self.planner.plan(s.obs[i : i + most], legal[i : i + most], s.phase[i : i + most], s.keys[i : i + most])
+                for i in range(0, len(s.obs), most)
+            ]
+        except ValueError as error:  # the trees refuse outputs of a network that are no numbers
+            raise ValueError(
+                f"agent {self.name!r}: expected a network whose outputs are numbers, got {error}"
+            ) from None
         return np.concatenate([plan.actions for plan in parts])
 
     def analyse(self, tables: env.VecEnv, seed: int = 0) -> PositionAnalysis:

@@ -21,6 +21,7 @@ from muzero.matches.match import play_match
 from muzero.matches.match_config import MatchConfig, with_defaults
 from muzero.matches.results import markdown, write
 from muzero.matches.workers import RUNTIMES
+from muzero.runs.files import WriteError
 
 HELP = {
     "a": "the agent in question",
@@ -95,15 +96,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = read_arguments(arguments)
         kept = "; the games played so far are kept, the same command resumes" if config.out else ""
         result, games = play_match(config)
+        out = Path(config.out)
+        if config.out:  # files are written before anything is printed: the reader of a pipe may have gone
+            write(out, config, result, games)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except RuntimeError as error:
+    except (RuntimeError, WriteError) as error:
         print(f"error: {error}{kept}", file=sys.stderr)
         return 1
-    out = Path(config.out)
-    if config.out:  # files are written before anything is printed: the reader of a pipe may have gone
-        write(out, config, result, games)
     print(markdown(result))
     if config.out:
         print(f"{out}, {out.with_suffix('.csv')}, {out.with_suffix('.md')}")

@@ -40,7 +40,7 @@ from muzero.matches.match_config import MatchConfig, require_same_rules, with_de
 from muzero.matches.results import Row
 from muzero.matches.table_ladder import rate_tables, require_table, write_tables
 from muzero.matches.workers import WorkerPool, make_worker_pool
-from muzero.runs.files import replacing, write_whole
+from muzero.runs.files import WriteError, replacing, write_whole, writing
 from muzero.runs.markdown import markdown_table
 
 _INTERVAL = 2 * 1.96  # width of a 95 % interval in standard errors
@@ -256,7 +256,8 @@ def plot(found: stats.Ladder, rows: Sequence[Row]) -> Figure:
 def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str) -> str:
     """Write the four files of a ladder; return the page."""
     page = markdown(found, rows, command_line)
-    out.mkdir(parents=True, exist_ok=True)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
     ratings = [{**asdict(rating), "rank": number} for number, rating in enumerate(found.ratings, 1)]
     mix = average(rows, found.names)
     content = {
@@ -276,12 +277,13 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str
     }
     write_whole(out / "ladder.json", json.dumps(content, indent=1) + "\n")
     write_whole(out / "ladder.md", page)
-    with replacing(out / "ladder.csv") as draft, draft.open("w", newline="") as file:
+    with writing(out / "ladder.csv"), replacing(out / "ladder.csv") as draft, draft.open("w", newline="") as file:
         names = "a b games wins draws losses truncated points win_rate wilson_low wilson_high mean_score_a mean_score_b"
         writer = csv.DictWriter(file, names.split(), extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
-    plot(found, rows).savefig(out / "ladder.png", dpi=120)
+    with writing(out / "ladder.png"):
+        plot(found, rows).savefig(out / "ladder.png", dpi=120)
     return page
 
 
@@ -317,12 +319,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         rows = play(config)
         found = rate(rows, config.agents, config.anchor, config.prior)
+        page = write(Path(config.out), found, rows, line)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except RuntimeError as error:
+    except (RuntimeError, WriteError) as error:
         print(f"error: {error}; the games played so far are kept, the same command resumes", file=sys.stderr)
         return 1
-    print(write(Path(config.out), found, rows, line))
+    print(page)
     print(f"ladder.json, ladder.csv, ladder.md and ladder.png are in {config.out}")
     return 0

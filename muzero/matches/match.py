@@ -21,6 +21,7 @@ from muzero import stats
 from muzero.matches.games import Games, concatenate
 from muzero.matches.results import Row, report, sequential_row
 from muzero.matches.workers import GameCounter, WorkerPool, make_worker_pool, only_bots
+from muzero.runs.files import writing
 
 if TYPE_CHECKING:
     from muzero.matches.chunk import MatchChunk
@@ -96,7 +97,8 @@ def play_match(config: MatchConfig, quiet: bool = False, pool: WorkerPool | None
 def _play_match(config: MatchConfig, store: MatchStore, quiet: bool, pool: WorkerPool) -> tuple[Row, Games]:
     started, failed = time.perf_counter(), pool.failures
     if store.path is not None:
-        store.path.parent.mkdir(parents=True, exist_ok=True)
+        with writing(store.path):
+            store.path.parent.mkdir(parents=True, exist_ok=True)
     parts, total = store.load(config.deals), config.deals * config.players
     before = len(parts[0]) if parts else 0
     done = before // config.players
@@ -171,7 +173,8 @@ def play_matches(
     stores = [config.store() for config in configs]
     for index, config in enumerate(configs):
         if config.out:
-            Path(config.out).parent.mkdir(parents=True, exist_ok=True)
+            with writing(Path(config.out)):
+                Path(config.out).parent.mkdir(parents=True, exist_ok=True)
         played.append(stores[index].load(config.deals))
         done = len(played[index][0]) // config.players if played[index] else 0
         work += [(index, _make_chunk(config, stores[index], *chunk)) for chunk in chunks(config, done)]

@@ -20,6 +20,7 @@ from muzero.agents.agent_spec import (
 )
 from muzero.config_fields import require
 from muzero.matches.chunk import MatchChunk
+from muzero.matches.luck import COLUMNS
 from muzero.matches.store import GameRecordWriter, MatchStore
 
 # Settings that do not change what happens in a game.
@@ -81,7 +82,9 @@ class MatchConfig:
 
     def store(self) -> MatchStore:
         """Store for the match's games, in files next to `out`."""
-        return MatchStore(Path(self.out) if self.out else None, self.key(), self.players)
+        stats = len(env.describe(self.game, self.players, self.rules).stat_names)
+        luck = len(COLUMNS) if self.luck else 0
+        return MatchStore(Path(self.out) if self.out else None, self.key(), self.players, stats, luck)
 
 
 def with_defaults(config: MatchConfig) -> MatchConfig:

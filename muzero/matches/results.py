@@ -15,7 +15,7 @@ import env
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec, fingerprint
 from muzero.matches.luck import KINDS, MOST_LUCK, SCORE_COLUMNS, WIN_COLUMNS
-from muzero.runs.files import replacing, write_whole
+from muzero.runs.files import replacing, write_whole, writing
 from muzero.runs.markdown import markdown_table
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def write(out: Path, config: MatchConfig, result: Row, games: Games) -> None:
 def _write_csv(path: Path, config: MatchConfig, games: Games) -> None:
     names = list(env.describe(config.game, config.players, config.rules).stat_names)
     measured = games.luck.shape[1] > 0
-    with replacing(path) as draft, draft.open("w", newline="") as file:
+    with writing(path), replacing(path) as draft, draft.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
             ["seed", "deal", "seat_a", *(f"score_{i}" for i in range(config.players)), "won", "truncated", *names]

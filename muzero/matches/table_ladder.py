@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations, cycle, islice
@@ -23,8 +24,17 @@ from muzero.agents.agent_spec import AgentSpec, build, fingerprint
 from muzero.agents.situation import Agent, Situation
 from muzero.config_fields import require
 from muzero.matches.paired_games import next_to_act
-from muzero.runs.files import save_whole, write_whole
+from muzero.runs.files import (
+    CheckpointError,
+    read_arrays,
+    require_arrays,
+    save_whole,
+    wrap_errors,
+    write_whole,
+    writing,
+)
 from muzero.runs.markdown import markdown_table
+from muzero.runs.schema import refuse
 
 Ints = NDArray[np.int64]
 
@@ -103,18 +113,28 @@ def rate_tables(
     if ranks is None:
         built = [build(AgentSpec.parse(text), game, players, batch=batch) for text in agents]
         ranks = play_tables(built, seated, deals, game=game, rules=rules, seed=seed, batch=batch)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         save_whole(path, ranks=ranks)
     return stats.plackett_luce(agents, seated, ranks, anchor, deals=deals, prior=prior), len(seated)
 
 
 def _saved(path: Path, tables: int, players: int) -> Ints | None:
-    """Ranks of an earlier call; None if there are none, or fewer than are wanted."""
+    """Ranks of an earlier call; None if there are none, or fewer than are wanted, or if they cannot be read."""
     if not path.exists():
         return None
-    with np.load(path, allow_pickle=False) as saved:
+    try:
+        saved = read_arrays(path)
+        require_arrays(path, saved, {"ranks": (np.int64, (None, players))})
         ranks: Ints = saved["ranks"]
-    return ranks[:tables] if len(ranks) >= tables and ranks.shape[1] == players else None
+        with wrap_errors(path):
+            better = (ranks[:, None, :] < ranks[:, :, None]).sum(2)
+            if (ranks != 1 + better).any():
+                refuse("ranks", "1 and the number of better seats", found="others")
+    except CheckpointError as error:
+        warnings.warn(f"{path} cannot be read, its games are played again: {error}", RuntimeWarning, stacklevel=2)
+        return None
+    return ranks[:tables] if len(ranks) >= tables else None
 
 
 def require_table(game: str, players: int, agents: Sequence[str]) -> None:
@@ -163,7 +183,8 @@ def write_tables(out: Path, found: stats.TableRatings, tables: int, players: int
         "names": found.names,
         "covariance": found.covariance.tolist(),
     }
-    out.mkdir(parents=True, exist_ok=True)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
     write_whole(out / "ladder.json", json.dumps(content, indent=1) + "\n")
     write_whole(out / "ladder.md", page)
     return page

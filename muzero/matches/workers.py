@@ -26,7 +26,7 @@ from muzero.matches.chunk import MatchChunk
 from muzero.matches.games import Games
 from muzero.matches.paired_games import paired_games
 from muzero.runs.memory import settle_memory
-from muzero.runs.processes import die_with, first_line, join_ray
+from muzero.runs.processes import WorkerDied, die_with, first_line, join_ray, leave_ray, reason_of_death
 
 RUNTIMES = ("local", "ray")
 _log = logging.getLogger(__name__)
@@ -160,10 +160,11 @@ class ProcessPool:
                     games = waiting[0][1].result()
                 except BrokenProcessPool:
                     chunk = waiting[0][0] if waiting else left[0]
-                    deals = f"deals {chunk.first} to {chunk.first + chunk.deals - 1}"
+                    deals, reason = f"deals {chunk.first} to {chunk.first + chunk.deals - 1}", self._reason()
                     if chunk == died_at:
-                        raise RuntimeError(f"a process that played {deals} has died, twice (out of memory?)") from None
-                    _log.warning("a process that played games has died; %s and later ones are played again", deals)
+                        raise WorkerDied(f"a process that played {deals} has died, twice: {reason}") from None
+                    text = "a process that played games has died (%s); %s and later ones are played again"
+                    _log.warning(text, reason, deals)
                     died_at, self._pool = chunk, self._start()
                     waiting = deque((p, f if _is_good(f) else self._again(p)) for p, f in waiting)
                     continue
@@ -172,6 +173,11 @@ class ProcessPool:
         finally:
             for _, future in waiting:
                 future.cancel()
+
+    def _reason(self) -> str:
+        """Reason why a process has died; the pool itself has then ended the others with SIGTERM."""
+        reasons = [reason_of_death(process) for process in (self._pool._processes or {}).values()]
+        return next((reason for reason in reasons if "SIGTERM" not in reason), "killed by SIGTERM")
 
     def _again(self, chunk: MatchChunk) -> Future[Games]:
         self.failures += chunk.deals * chunk.players
@@ -229,13 +235,13 @@ class RayPool:
         try:
             games: Games = self._ray.get(self._play.remote(chunk))
         except _deaths(self._ray) as again:
-            raise RuntimeError(f"a task that played {deals} has died, twice: {first_line(again)}") from None
+            raise WorkerDied(f"a task that played {deals} has died, twice: {first_line(again)}") from None
         return games
 
     def close(self) -> None:
         """See `WorkerPool`."""
         if self._started_here:
-            self._ray.shutdown()
+            leave_ray()
 
 
 def _deaths(ray: Any) -> tuple[type[Exception], ...]:

@@ -12,7 +12,6 @@ name is always complete. Loading executes nothing that the files contain: they h
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import warnings
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 from torch import Tensor
 
+from muzero.config import ModelConfig, SearchConfig
 from muzero.config_fields import require
 from muzero.runs.files import (
     DRAFT,
@@ -32,6 +32,7 @@ from muzero.runs.files import (
     Json,
     fingerprint,
     json_text,
+    parse_json,
     read_arrays,
     read_json,
     sync,
@@ -40,9 +41,25 @@ from muzero.runs.files import (
     write,
     write_arrays,
     write_whole,
+    writing,
 )
 from muzero.runs.run_directory import CHECKPOINTS, CONFIG, STATE, checkpoints, remove_leftovers
-from muzero.runs.tensors import Tensors, read_tensors, write_tensors
+from muzero.runs.schema import (
+    RULES,
+    anything,
+    either,
+    flag,
+    listing,
+    mapping,
+    maybe,
+    real,
+    record,
+    refuse,
+    section,
+    text,
+    whole,
+)
+from muzero.runs.tensors import Tensors, read_tensors, require_finite, write_tensors
 
 __all__ = [
     "AGENT_KEYS",
@@ -67,6 +84,36 @@ AGENT_KEYS = ("game", "players", "variant", "model")  # metadata without which n
 WEIGHTS, EMA, MANIFEST = "weights.safetensors", "ema.safetensors", "manifest.json"
 _LIGHT = (WEIGHTS, EMA, STATE)  # files that a thinned checkpoint keeps
 _METADATA = "belief-muzero"
+
+# ---- schemas of the files --------------------------------------------------------------------------------------------
+
+_MOST_ITERATIONS, _MOST_PLAYERS, _MOST_SIMULATIONS = 10**9, 64, 4096
+_SIZES = (  # settings of the model that are sizes of tensors, or numbers of them
+    *("width", "feedforward", "latent_dim", "slot_dim", "player_dim", "global_dim", "slot_hidden", "hidden"),
+    *("action_dim", "value_bins", "heads", "layers"),
+)
+_ALWAYS = 4096  # size that is too small to need a tensor that shows it
+
+_FORMAT = whole(FORMAT, FORMAT)
+_PLAYERS = whole(1, _MOST_PLAYERS)
+_SEARCH = section(SearchConfig)
+AGENT_SCHEMA = record(
+    {"format": _FORMAT, "game": text(100), "players": _PLAYERS, "variant": text(100), "model": section(ModelConfig)},
+    {
+        "iteration": whole(0, _MOST_ITERATIONS),
+        "game_version": whole(0, 10**6),
+        "player_counts": listing(_PLAYERS, least=1, most=_MOST_PLAYERS),
+        "rules": either(RULES, text(100)),
+        "search": _SEARCH,
+        "value_rmse": maybe(real(0)),
+    },
+    others=anything,
+)
+"""Schema of the metadata of weights."""
+
+_FILE = record({"size": whole(), "sha256": text(64)})
+_MANIFEST = record({"format": _FORMAT, "complete": flag, "files": mapping(_FILE, most=100)})
+_STATE_FILE = record({"format": _FORMAT, "iteration": whole(0, _MOST_ITERATIONS), "state": mapping(anything)})
 
 
 @dataclass(frozen=True)
@@ -137,10 +184,11 @@ def save(
         require(key in agent, "agent", f"the key {key}", sorted(agent))
 
     home = Path(run_dir) / CHECKPOINTS
-    home.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(run_dir)
     draft, place = home / f"{DRAFT}{iteration:06d}", home / f"{iteration:06d}"
-    draft.mkdir()
+    with writing(draft):
+        home.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(run_dir)
+        draft.mkdir()
     try:
         about = {_METADATA: json_text({**agent, "format": FORMAT, "iteration": iteration})}
         for name, group in tensors.items():
@@ -154,11 +202,12 @@ def save(
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    if place.exists():
-        _discard(place)
-    draft.rename(place)
-    sync(home)
-    _remove_old(home, iteration, keep, permanent)
+    with writing(place):
+        if place.exists():
+            _discard(place)
+        draft.rename(place)
+        sync(home)
+        _remove_old(home, iteration, keep, permanent)
     return place
 
 
@@ -170,19 +219,22 @@ def load(place: str | Path) -> Checkpoint:
         raise CheckpointError(f"{place}: thinned: it has weights but nothing to resume from")
     for name, expected in files.items():
         verify(place / name, expected)
-    content = read_json(place / STATE)
-    _check_format(place / STATE, content)
-    state, iteration = content.get("state"), content.get("iteration")
-    if not isinstance(state, dict) or not isinstance(iteration, int) or f"{iteration:06d}" != place.name:
-        raise CheckpointError(f"{place / STATE}: is not the state of iteration {place.name}")
+    content = read_json(place / STATE, _STATE_FILE)
+    iteration: int = content["iteration"]
+    if f"{iteration:06d}" != place.name:
+        raise CheckpointError(f"{place / STATE}: iteration: expected {place.name}, as the directory, got {iteration}")
     tensors: dict[str, dict[str, Tensor]] = {}
     arrays: dict[str, dict[str, NDArray[Any]]] = {}
+    agent: Json = {}
     for path in (place / name for name in files):
-        if path.suffix == ".safetensors":
+        if path.name == WEIGHTS:
+            tensors[path.stem], agent = _read_weights(path)
+        elif path.suffix == ".safetensors":
             tensors[path.stem], _ = read_tensors(path)
+            require_finite(path, tensors[path.stem])
         elif path.suffix == ".npz":
             arrays[path.stem] = read_arrays(path)
-    return Checkpoint(place, iteration, tensors, arrays, state, _read_weights(place / WEIGHTS)[1])
+    return Checkpoint(place, iteration, tensors, arrays, content["state"], agent)
 
 
 def load_latest(run_dir: str | Path) -> Checkpoint | None:
@@ -282,36 +334,34 @@ def _manifest_bytes(*, complete: bool, files: Mapping[str, Json]) -> bytes:
     return json_text({"format": FORMAT, "complete": complete, "files": files}).encode()
 
 
-def _check_format(path: Path, content: Json) -> None:
-    if content.get("format") != FORMAT:
-        raise CheckpointError(f"{path}: format {content.get('format')!r}, this code reads format {FORMAT}")
-
-
 def _read_manifest(place: Path) -> tuple[bool, dict[str, Json]]:
     """Reads whether the checkpoint in a directory is complete, and the fingerprints of its files."""
     path = place / MANIFEST
-    content = read_json(path)
-    _check_format(path, content)
+    content = read_json(path, _MANIFEST)
+    files: dict[str, Json] = content["files"]
     with wrap_errors(path):
-        files: dict[str, Json] = dict(content["files"])
         for name in (WEIGHTS, STATE):
             if name not in files:
-                raise CheckpointError(f"{path}: does not list {name}")
+                refuse("files", f"{name} among them", files)
         for name in files:
             if Path(name).name != name:
-                raise CheckpointError(f"{path}: lists {name!r}, which is not in the directory")
-        return bool(content["complete"]), files
+                refuse("files", "names of files in the directory", name)
+    return content["complete"], files
 
 
 def _read_weights(path: Path) -> tuple[dict[str, Tensor], Json]:
-    """Reads weights and the description of their network and game."""
+    """Reads weights and the description of their network and game, which fit each other as far as sizes go."""
     tensors, metadata = read_tensors(path)
-    with wrap_errors(path):
-        if _METADATA not in metadata:
-            raise CheckpointError(f"{path}: has no {_METADATA} metadata, so these are not weights of an agent")
-        agent: Json = json.loads(metadata[_METADATA])
-        _check_format(path, agent)
-        missing = [key for key in AGENT_KEYS if key not in agent]
-        if missing:
-            raise CheckpointError(f"{path}: the metadata lacks {', '.join(missing)}")
+    if _METADATA not in metadata:
+        raise CheckpointError(f"{path}: has no {_METADATA} metadata, so these are not weights of an agent")
+    agent: Json = parse_json(f"{path}, metadata", metadata[_METADATA], AGENT_SCHEMA)
+    with wrap_errors(f"{path}, metadata"):
+        simulations = agent.get("search", {}).get("simulations", 0)
+        whole(0, _MOST_SIMULATIONS)(simulations, "search.simulations")
+        there = max(_ALWAYS, sum(tensor.numel() for tensor in tensors.values()))
+        for name in _SIZES:
+            most = max(64, len(tensors)) if name == "layers" else there
+            if agent["model"].get(name, 0) > most:
+                refuse(f"model.{name}", f"at most {most}, by the tensors in the file", agent["model"][name])
+    require_finite(path, tensors)
     return tensors, agent

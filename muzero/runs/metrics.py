@@ -21,14 +21,64 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from muzero.config_fields import require
+from muzero.runs.files import parse_json, read_bytes, wrap_errors, writing
+from muzero.runs.schema import Check, anything, listing, mapping, maybe, real, record, refuse, whole
 
 METRICS, TIMINGS = "metrics.jsonl", "timings.jsonl"
 
 Record = Mapping[str, Any]
+
+# ---- schemas of a line -----------------------------------------------------------------------------------------------
+
+_MOST_BYTES = 2**30  # bytes of a file of metrics: a hundred thousand iterations
+MOST_OPPONENTS = 64  # opponents in the evaluations of one run
+_RATE = real(0, 1)
+_LIST = 10_000  # bins of a reliability curve
+_OPPONENT = record(
+    {"win_rate": _RATE, "games": whole(1, 10**12), "score_difference": real(), "length": real(0), "truncated": _RATE},
+    others=maybe(real()),
+)
+_BINS = record(
+    {
+        "predicted": listing(_RATE, least=1, most=_LIST),
+        "won": listing(_RATE, least=1, most=_LIST),
+        "count": listing(whole(1, 10**15), least=1, most=_LIST),
+    },
+    others=anything,
+)
+_CALIBRATION = record({"brier": _RATE, "brier_of_the_mean": _RATE, "reliability": _BINS}, others=maybe(real()))
+_FIGURE = maybe(real())
+_FIGURES = mapping(_FIGURE)
+
+
+def _diagnostics(value: Any, key: str) -> None:
+    """Check of a mapping of figures, texts and lists, in which whatever a report draws is a figure."""
+    mapping(anything)(value, key)
+    for name, item in value.items():
+        if name in ("games", "policy_entropy") or name.startswith("win_rate_"):
+            _FIGURE(item, f"{key}.{name}")
+
+
+SCHEMAS: dict[str, Check] = {
+    METRICS: record(
+        {"iteration": whole(0, 10**9)},
+        {
+            "losses": _FIGURES,
+            "diagnostics": _diagnostics,
+            "evaluation": mapping(_OPPONENT, most=MOST_OPPONENTS),
+            "mean_win_rate": maybe(_RATE),
+            "calibration": _CALIBRATION,
+        },
+        others=anything,
+    ),
+    TIMINGS: record({}, {"elapsed": maybe(real(0, 1e12)), "speed": _FIGURES, "seconds": _FIGURES}, others=anything),
+}
+"""Schema of a line of each file."""
 
 
 class Metrics:
@@ -44,44 +94,57 @@ class Metrics:
     def __init__(self, run_dir: str | Path, *, offset: int) -> None:
         path, timings = Path(run_dir) / METRICS, Path(run_dir) / TIMINGS
         for file in (path, timings):
-            if offset == 0 and file.exists() and file.stat().st_size:
-                file.replace(file.with_suffix(f".before{file.suffix}"))
-        lines = _cut(path, offset)
-        _keep_lines(timings, lines)
-        self._files = [open(timings, "ab"), open(path, "ab")]  # noqa: SIM115
+            require(not file.exists() or file.is_file(), str(file), "a file", "something else, such as a device")
+        with writing(path):
+            for file in (path, timings):
+                if offset == 0 and file.exists() and file.stat().st_size:
+                    file.replace(file.with_suffix(f".before{file.suffix}"))
+            lines = _cut(path, offset)
+            _keep_lines(timings, lines)
+            self._files = [open(timings, "ab"), open(path, "ab")]  # noqa: SIM115
 
     def log(self, record: Record, timings: Record | None = None) -> None:
         """Appends a line to both files. NaN and infinity become null."""
         lines = [json.dumps(plain(part), ensure_ascii=False).encode() + b"\n" for part in (timings or {}, record)]
         for file, line in zip(self._files, lines, strict=True):
-            file.write(line)
-            file.flush()
+            with writing(Path(file.name), len(line)):
+                file.write(line)
+                file.flush()
 
     @property
     def offset(self) -> int:
         """Size of metrics.jsonl in bytes, for the checkpoint; all of it is on the disk when this returns."""
         for file in self._files:
-            os.fsync(file.fileno())
+            with writing(Path(file.name)):
+                os.fsync(file.fileno())
         return self._files[-1].tell()
 
     def close(self) -> None:
-        """Closes the files."""
+        """Closes the files. A line that could not be written has been reported by `log`, and is given up."""
         for file in self._files:
-            file.close()
+            with suppress(OSError):
+                file.close()
 
 
 def read(run_dir: str | Path, file: str = METRICS) -> list[dict[str, Any]]:
-    """Reads the records of a run; an incomplete last line is left out."""
+    """Reads the records of a run, which fit their schema; an incomplete last line is left out."""
     path = Path(run_dir) / file
-    records = []
-    lines = path.read_bytes().splitlines(keepends=True)
+    records: list[dict[str, Any]] = []
+    lines = read_bytes(path, _MOST_BYTES).splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         if number == len(lines) and not line.endswith(b"\n"):
             break
-        try:
-            records.append(json.loads(line))
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from None
+        where = f"{path}, line {number}"
+        found: dict[str, Any] = parse_json(where, line, SCHEMAS[file])
+        bins = found.get("calibration", {}).get("reliability", {})
+        with wrap_errors(where):
+            if len({len(found) for found in bins.values() if isinstance(found, list)}) > 1:
+                refuse("calibration.reliability", "lists of equal length", {k: len(v) for k, v in bins.items()})
+        records.append(found)
+    opponents = {bot for found in records for bot in found.get("evaluation", {})}
+    with wrap_errors(path):
+        if len(opponents) > MOST_OPPONENTS:
+            refuse("evaluation", f"at most {MOST_OPPONENTS} opponents in all lines", len(opponents))
     return records
 
 

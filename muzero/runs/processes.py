@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import torch
+
+from muzero.runs import ray_watchdog
+
+_watchdog: subprocess.Popen[bytes] | None = None  # process that ends what Ray leaves behind
+
+
+class WorkerDied(RuntimeError):
+    """Error: processes or actors that play games have died, or cannot start."""
 
 
 def pick_device(name: str) -> torch.device:
@@ -35,6 +50,30 @@ def die_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+@contextmanager
+def last_words(words: Connection) -> Iterator[None]:
+    """Send the reason of an error, with which a child process will end, to the parent."""
+    try:
+        yield
+    except BaseException as error:
+        with suppress(OSError):
+            words.send(f"{type(error).__name__}: {error}"[:1000])
+        raise
+
+
+def reason_of_death(process: BaseProcess, words: Connection | None = None) -> str:
+    """Reason why a child process has ended: its last words, the signal that killed it, or its exit code."""
+    process.join(5)
+    with suppress(EOFError, OSError):
+        if words is not None and words.poll():
+            return str(words.recv())
+    code = process.exitcode
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name
+        return f"killed by {name}" + (", as the system does when memory runs out" if name == "SIGKILL" else "")
+    return f"exit code {code}"
+
+
 def first_line(error: Exception) -> str:
     """First line of an error's message, or its type if the message is empty. Messages of Ray go on for pages."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -57,6 +96,8 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
         return False
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
     here = {"num_cpus": cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    if not address:
+        _start_watchdog()
     try:
         _require_answer(address)
         ray.init(**settings, **({"address": address} if address else here))
@@ -66,6 +107,26 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
         reason = first_line(error)
         raise ValueError(f"{key}: expected a Ray cluster that can be reached, got {address!r} ({reason})") from None
     return True
+
+
+def leave_ray() -> None:
+    """Disconnect from Ray, and stop the cluster if it was started here."""
+    global _watchdog
+    import ray
+
+    ray.shutdown()
+    if _watchdog is not None:
+        _watchdog.kill()
+        _watchdog.wait()
+        _watchdog = None
+
+
+def _start_watchdog() -> None:
+    """Start the process that ends what Ray leaves behind when this process is killed; Linux only."""
+    global _watchdog
+    if sys.platform == "linux" and (_watchdog is None or _watchdog.poll() is not None):
+        command = [sys.executable, "-I", str(ray_watchdog.__file__), str(os.getpid())]
+        _watchdog = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
 def _require_answer(address: str) -> None:

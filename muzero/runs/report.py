@@ -31,7 +31,7 @@ import numpy as np
 
 from muzero.config_fields import require
 from muzero.runs.curves import Estimate, make_figures, measure, win_rate
-from muzero.runs.files import write_whole
+from muzero.runs.files import WriteError, write_whole, writing
 from muzero.runs.markdown import markdown_table
 from muzero.runs.run import Run, read_runs
 
@@ -121,11 +121,13 @@ def report(paths: Sequence[Path], out: Path, smooth: int, command: str) -> str:
     runs = read_runs(paths)
     rows, figures = [summary(run) for run in runs], make_figures(runs, smooth)
     page = markdown(rows, list(figures), command, smooth)
-    out.mkdir(parents=True, exist_ok=True)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context({"svg.hashsalt": "report", "svg.fonttype": "none"}):  # same bytes every time, text as text
         for name, figure in figures.items():
-            figure.savefig(out / f"{name}.png", dpi=120)
-            figure.savefig(out / f"{name}.svg", metadata={"Date": None})
+            for path in (out / f"{name}.png", out / f"{name}.svg"):
+                with writing(path):
+                    figure.savefig(path, **({"dpi": 120} if path.suffix == ".png" else {"metadata": {"Date": None}}))
     write_whole(out / "report.md", page)
     content = {"command": command, "smooth": smooth, "runs": rows}
     write_whole(out / "report.json", json.dumps(content, indent=1, allow_nan=False) + "\n")
@@ -145,6 +147,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     out = args.out or args.runs[0] / "report"
     try:
         page = report(args.runs, out, args.smooth, shlex.join(["python", "-m", "muzero.report", *arguments]))
+    except WriteError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +11,34 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from muzero.config_fields import require
 from muzero.runs import metrics
+from muzero.runs.files import read_json, read_yaml
 from muzero.runs.metrics import Record
 from muzero.runs.run_directory import CONFIG, STATE, checkpoints
+from muzero.runs.schema import anything, flag, listing, real, record, text, whole
 
 Floats = NDArray[np.float64]
+
+_PLAYERS = whole(1, 64)
+_CONFIG = record(
+    {
+        "seed": whole(0, 2**63 - 1),
+        "variant": text(100),
+        "game": record(
+            {"name": text(100), "players": _PLAYERS, "bots": listing(text(200), most=metrics.MOST_OPPONENTS)},
+            others=anything,
+        ),
+        "selfplay": record({"players": listing(_PLAYERS, most=64)}, others=anything),
+        "model": record({"ego": flag}, others=anything),
+    },
+    others=anything,
+)
+_LENGTH = record(
+    {"train": record({"iterations": whole(1), "minutes": real(0)}, others=anything)}, others=anything
+)  # settings that say when a run ends
+_PROGRESS = record({"iteration": whole(), "state": record({"elapsed": real(0)}, others=anything)}, others=anything)
 
 
 @dataclass(frozen=True)
@@ -52,23 +69,19 @@ class Run:
     def read(path: Path) -> Run:
         """Reads the configuration of a run; an error names the file or key that is missing."""
         require((path / CONFIG).is_file(), str(path), f"a run directory, with {CONFIG}", f"no {CONFIG}")
-        try:
-            config: Any = OmegaConf.to_container(OmegaConf.load(path / CONFIG))
-            game, mixed = config["game"], config["selfplay"]["players"]
-            players = int(game["players"])
-            return Run(
-                path=path,
-                config=config,
-                variant=str(config["variant"]),
-                seed=int(config["seed"]),
-                game=str(game["name"]),
-                players=players,
-                player_counts=tuple(sorted({players, *map(int, mixed)})),
-                ego=bool(config["model"]["ego"]),
-                bots=tuple(game["bots"]),
-            )
-        except (KeyError, TypeError, ValueError, YAMLError, OmegaConfBaseException) as error:
-            raise ValueError(f"{path / CONFIG}: not the configuration of a run ({error!r})") from None
+        config = read_yaml(path / CONFIG, _CONFIG)
+        game, mixed = config["game"], config["selfplay"]["players"]
+        return Run(
+            path=path,
+            config=config,
+            variant=config["variant"],
+            seed=config["seed"],
+            game=game["name"],
+            players=game["players"],
+            player_counts=tuple(sorted({game["players"], *mixed})),
+            ego=config["model"]["ego"],
+            bots=tuple(game["bots"]),
+        )
 
     @property
     def label(self) -> str:
@@ -134,10 +147,9 @@ def is_finished(path: Path) -> bool:
     places = checkpoints(path)
     if not places or not (path / CONFIG).is_file():
         return False
-    try:
-        content = json.loads((places[-1] / STATE).read_bytes())
-    except FileNotFoundError:  # a newer checkpoint is just replacing this one
+    if not (places[-1] / STATE).exists():  # a newer checkpoint is just replacing this one
         return False
-    train = OmegaConf.load(path / CONFIG).train
-    limit = float(train.minutes) * 60
-    return bool(content["iteration"] >= train.iterations or 0 < limit <= content["state"]["elapsed"])
+    content = read_json(places[-1] / STATE, _PROGRESS)
+    train = read_yaml(path / CONFIG, _LENGTH)["train"]
+    limit = float(train["minutes"]) * 60
+    return bool(content["iteration"] >= train["iterations"] or 0 < limit <= content["state"]["elapsed"])

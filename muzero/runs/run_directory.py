@@ -27,7 +27,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from muzero.runs.files import DRAFT, CheckpointError, Json, json_text, wrap_errors, write_whole
+from muzero.runs.files import DRAFT, CheckpointError, Json, json_text, read_yaml, write_whole, writing
 
 EXIT_REQUEUE = 75  # exit code of a run that was asked to stop: it has saved, start it again to continue
 CONFIG, HASH, LOCK, CHECKPOINTS = "config.yaml", "config_hash", "lock", "checkpoints"
@@ -86,16 +86,14 @@ def open_run(run_dir: str | Path, config: Mapping[str, Any], changeable: Collect
         raise CheckpointError(f"{path}: is not a directory")
     if path.exists() and not (path / CONFIG).exists() and not all(map(_is_left_by_new_run, path.iterdir())):
         raise CheckpointError(f"{path}: is not empty, and not a run directory (it has no {CONFIG})")
-    path.mkdir(parents=True, exist_ok=True)
-    lock = _lock(path)
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+        lock = _lock(path)
     try:
         plain: Json = json.loads(json_text(config))
         resumed = (path / CONFIG).exists()
         if resumed:
-            with wrap_errors(path / CONFIG):
-                stored = OmegaConf.to_container(OmegaConf.load(path / CONFIG))
-            if not isinstance(stored, dict):
-                raise CheckpointError(f"{path / CONFIG}: is not a configuration")
+            stored = read_yaml(path / CONFIG)
             different = _config_differences(stored, plain, changeable)
             if different:
                 raise CheckpointError(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from muzero.config import Config, cores
 from muzero.runs.memory import settle_memory
-from muzero.runs.processes import die_with, pick_device
+from muzero.runs.processes import WorkerDied, die_with, last_words, pick_device, reason_of_death
 from muzero.selfplay.serialization import (
     GENERATION_GAMES,
     Weights,
@@ -99,7 +100,8 @@ class ChildProcessRuntime:
         self._running: Future[PlayResult] | None = None
 
     def _start(self) -> ProcessPoolExecutor:
-        given = (os.getpid(), self._config, self._threads, self.generation * GENERATION_GAMES)
+        self._words, words = get_context("spawn").Pipe(duplex=False)
+        given = (os.getpid(), self._config, self._threads, self.generation * GENERATION_GAMES, words)
         child = ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_child, initargs=given)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child inherits the mask, then ignores them
         try:
@@ -134,14 +136,21 @@ class ChildProcessRuntime:
                     return [played]
             except BrokenProcessPool:
                 pass
+            reason = self._reason()
             self.close()
             deaths += 1
             if deaths == _MAX_DEATHS:
-                raise RuntimeError(f"{deaths} self-play processes have died one after the other (out of memory?)")
-            _log.warning("the self-play process has died (out of memory?) and is replaced; its games are lost")
+                raise WorkerDied(f"{deaths} self-play processes have died one after the other; the last: {reason}")
+            _log.warning("the self-play process has died (%s) and is replaced; its games are lost", reason)
             self.generation += 1
             self.restarts += 1
             self._launch()
+
+    def _reason(self) -> str:
+        """Reason why the child has died."""
+        assert self._child is not None
+        (process,) = (self._child._processes or {}).values()
+        return reason_of_death(process, self._words)
 
     @property
     def idle(self) -> bool:
@@ -169,16 +178,17 @@ class ChildProcessRuntime:
 _worker: SelfPlay | MixedSelfPlay | None = None  # worker of this child process
 
 
-def _start_child(parent: int, config: Config, threads: int, first_game: int) -> None:
-    """Initialise a child process."""
+def _start_child(parent: int, config: Config, threads: int, first_game: int, words: Connection) -> None:
+    """Initialise a child process; `words` tells the parent why it could not."""
     global _worker
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    settle_memory()
-    die_with(parent)
-    torch.set_num_threads(threads if config.search.lanes == 1 else 1)
-    _worker = make_worker(config, device=str(pick_device(config.runtime.device)))
-    _worker.begin_at(first_game)
+    with last_words(words):
+        settle_memory()
+        die_with(parent)
+        torch.set_num_threads(threads if config.search.lanes == 1 else 1)
+        _worker = make_worker(config, device=str(pick_device(config.runtime.device)))
+        _worker.begin_at(first_game)
 
 
 def _play_in_child(request: PlayRequest, weights: dict[str, Any], past_self: dict[str, Any] | None) -> PlayResult:

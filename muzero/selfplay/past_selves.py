@@ -17,6 +17,12 @@ from torch import Tensor
 from muzero.model.interface import BaseNetwork
 from muzero.selfplay.serialization import weights_from_numpy, weights_to_numpy
 
+PREFIX = "past_"
+"""Beginning of the names of arrays in a checkpoint that belong to past networks."""
+
+NETWORKS = 2
+"""Number of past networks that a worker keeps."""
+
 NOBODY = -1
 """Entry of `PastSelves.met` for games without a past network."""
 
@@ -37,7 +43,7 @@ class PastSelves:
         self.met = np.full(tables, NOBODY, np.int8)
         self.current = 0
         self._make = make
-        self._networks: list[BaseNetwork | None] = [None, None]
+        self._networks: list[BaseNetwork | None] = [None] * NETWORKS
 
     def network(self, index: int) -> BaseNetwork:
         """Past network with this index; one that no weights were taken for is untrained."""
@@ -61,14 +67,14 @@ class PastSelves:
         for i, network in enumerate(self._networks):
             if network is not None and (i == self.current or (self.met == i).any()):
                 named = weights_to_numpy(dict(network.named_parameters()))
-                arrays |= {f"past_{i}.{name}": array for name, array in named.items()}
+                arrays |= {f"{PREFIX}{i}.{name}": array for name, array in named.items()}
         return arrays
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a checkpoint."""
         self.met, self.current = state["past_met"].astype(np.int8), int(state["past_current"][0])
         for i in range(len(self._networks)):
-            prefix = f"past_{i}."
+            prefix = f"{PREFIX}{i}."
             own = {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
             if own:
                 self.network(i).load_state_dict(weights_from_numpy(own))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from muzero.config import Config, cores
 from muzero.config_fields import require
 from muzero.runs.memory import settle_memory
-from muzero.runs.processes import first_line, join_ray
+from muzero.runs.processes import WorkerDied, first_line, join_ray, leave_ray
 from muzero.selfplay.serialization import (
     GENERATION_GAMES,
     Weights,
@@ -75,7 +75,7 @@ class RayRuntime:
         try:
             self._check_room()
         except ValueError:
-            ray.shutdown()
+            leave_ray()
             raise
         self._make = ray.remote(
             num_cpus=r.worker_cpus, num_gpus=r.worker_gpus, max_restarts=0, scheduling_strategy="SPREAD"
@@ -138,7 +138,7 @@ class RayRuntime:
                     order[order.index(result)] = self._launch(index, arguments)
                 except self._deadly as error:
                     if getattr(error, "actor_init_failed", False):  # a new actor would fail, too
-                        raise RuntimeError(f"self-play actor {index} cannot start: {error}") from None
+                        raise WorkerDied(f"self-play actor {index} cannot start: {error}") from None
                     if actor is self.actors[index]:  # another of its results may have replaced it already
                         self._note_death(index, error)
                         self._replace(index)
@@ -158,7 +158,7 @@ class RayRuntime:
         reason = first_line(error)
         _log.warning("self-play actor %d died and is replaced: %s", index, reason)
         if self._deaths > _MAX_DEATHS and time.monotonic() - self._last_result > _MAX_SECONDS:
-            raise RuntimeError(f"{self._deaths} self-play actors have died one after the other; the last: {reason}")
+            raise WorkerDied(f"{self._deaths} self-play actors have died one after the other; the last: {reason}")
 
     def _replace(self, index: int) -> None:
         """Start a new actor in place of a dead one, whose games in progress are lost."""
@@ -185,7 +185,12 @@ class RayRuntime:
         found = unpack_states(state, len(self.actors))
         if found:
             states, self.generation = found
-            self.ray.get([actor.load.remote(own) for actor, own in zip(self.actors, states, strict=True)])
+            try:
+                self.ray.get([actor.load.remote(own) for actor, own in zip(self.actors, states, strict=True)])
+            except self.ray.exceptions.RayTaskError as error:
+                if isinstance(error.cause, ValueError):  # Ray's own message is the actor's traceback
+                    raise ValueError(str(error.cause)) from None
+                raise
         else:
             for index in range(len(self.actors)):
                 self.generation[index] = unplayed_generation(state, games) - 1
@@ -198,4 +203,4 @@ class RayRuntime:
         for actor in self.actors:
             self.ray.kill(actor)
         if self._started_here:
-            self.ray.shutdown()
+            leave_ray()

@@ -31,6 +31,7 @@ from muzero.search.backend import resolve_backend
 from muzero.search.planner import Clock, Plan, Planner
 from muzero.selfplay.opponents import BOT_VS_BOT, NEVER, PAST_SELF, SELF, OpponentMix
 from muzero.selfplay.past_selves import NOBODY, PastSelves
+from muzero.selfplay.saved_games import check_past_selves, check_saved_games, is_of_past_selves
 
 
 @dataclass(frozen=True)
@@ -284,13 +285,21 @@ class SelfPlay:
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a checkpoint."""
-        blobs = state["tables"]
+        blobs = np.atleast_1d(state.get("tables", np.zeros(0)))
         require(len(blobs) == self.tables.num_envs, "self-play tables", str(self.tables.num_envs), len(blobs))
-        self.trajectory.load(state)
-        met = np.where(state["kind"] == PAST_SELF, 0, NOBODY)  # not in checkpoints of earlier versions
-        self.past_selves.load({"past_met": met, "past_current": np.zeros(1, np.int64), **state})
+        past = {name: array for name, array in state.items() if is_of_past_selves(name)}
+        games, fresh = ({n: a for n, a in s.items() if not is_of_past_selves(n)} for s in (state, self.state()))
+        check_saved_games(games, fresh, self.spec, len(self.bots), int(self.tables.rules["max_decisions"]))
+        if not past:  # a checkpoint of an earlier version
+            met = np.where(games["kind"] == PAST_SELF, 0, NOBODY).astype(np.int8)
+            past = {"past_met": met, "past_current": np.zeros(1, np.int64)}
+        check_past_selves(past, games, dict(self.network.named_parameters()))
+        self.trajectory.load(games)
+        self.past_selves.load(past)
         for row, blob in enumerate(blobs):
             self.tables.load(row, blob.tobytes())
+        over = np.flatnonzero(self.tables.legal_bits == 0)
+        require(not len(over), "self-play tables", "games in progress", f"a game that is over at table {over[:1]}")
         self.owner, self.kind = state["owner"].astype(np.int8), state["kind"].astype(np.int8)
         self.deals, self.takeover_after = state["deals"].astype(np.int64), state["takeover_after"].astype(np.int64)
         self.started, self._idle = int(state["started"][0]), bool(state["started"][1])

@@ -16,14 +16,15 @@ from omegaconf.errors import OmegaConfBaseException
 
 from muzero.config import Config, cores
 from muzero.runs import checkpoint
-from muzero.runs.processes import pick_device
+from muzero.runs.files import CheckpointError, WriteError
+from muzero.runs.processes import WorkerDied, pick_device
 from muzero.runs.run_directory import Interruption, RunLocked, config_hash, open_run
 from muzero.training.peers import join_peers, own_device, rank_and_size
 from muzero.training.preflight import preflight
 from muzero.training.run_state import make_learner
 from muzero.training.trainer import Trainer
 
-EXIT_BAD_INPUT = 2
+EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 EXIT_LOST = 1  # exit code of a process whose rank 0 has gone
 # Settings that a resumed run may change: they do not change what is learned, or only when a run ends.
 CHANGEABLE = (
@@ -107,4 +108,12 @@ def train(raw: DictConfig) -> int:
         except (ValueError, RunLocked) as error:
             print(f"error: {error}", file=sys.stderr)
             return EXIT_BAD_INPUT
-        return trainer.train()
+        except WriteError as error:
+            print(f"error: {error}; nothing has been trained", file=sys.stderr)
+            return EXIT_FAILED
+        try:
+            return trainer.train()
+        except (WriteError, WorkerDied, CheckpointError) as error:
+            kept = trainer.state.saved or "none, there was no checkpoint yet"
+            print(f"error: {error}; last good checkpoint: {kept}", file=sys.stderr)
+            return EXIT_BAD_INPUT if isinstance(error, CheckpointError) else EXIT_FAILED

@@ -18,7 +18,9 @@ from muzero.data.targets import Moves
 from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
+from muzero.runs.files import CheckpointError, wrap_errors
 from muzero.selfplay.opponents import Curriculum, Pool
+from muzero.training import saved_state
 from muzero.training.learner import Learner
 from muzero.training.optimizer_state import optimizer_state, restore_optimizer, rng_from_json, rng_to_json
 from muzero.training.peers import Peers
@@ -154,22 +156,45 @@ class RunState:
         }
 
     def load(self, found: checkpoint.Checkpoint) -> None:
-        """Continue from a checkpoint of a run with the same configuration."""
+        """Continue from a checkpoint of a run with the same configuration; an error names the file and the key."""
         state, learner = found.state, self.learner
-        self.network.load_state_dict(found.tensors["weights"])
-        restore_optimizer(learner.optimizer, self.network, found.tensors["optimizer"], state["optimizer"])
+        saved_state.check_state(found, self.config.game.bots)
+        tensors = {name: saved_state.group(found, "safetensors", name) for name in ("weights", "optimizer")}
+        saved_state.check_generations(found.path / "selfplay.npz", saved_state.group(found, "npz", "selfplay"))
+        saved_state.check_weights(found.path / checkpoint.WEIGHTS, tensors["weights"], self.network)
+        memory = found.path / "optimizer.safetensors"
+        saved_state.check_optimizer(memory, tensors["optimizer"], state["optimizer"], self._optimizer_settings())
+        self.network.load_state_dict(tensors["weights"])
+        try:
+            restore_optimizer(learner.optimizer, self.network, tensors["optimizer"], state["optimizer"])
+        except CheckpointError as error:
+            raise CheckpointError(f"{memory}: {error}") from None
         if learner.ema is not None:
-            learner.load_ema(found.tensors["ema"])
-        learner.steps = int(state["steps"])
+            average = saved_state.group(found, "safetensors", "ema")
+            saved_state.check_weights(found.path / checkpoint.EMA, average, self.network)
+            learner.load_ema(average)
+        learner.steps = state["steps"]
         self.value_rmse = state.get("value_rmse")
         for players, replay in self.replays.items():
-            replay.load(found.arrays[f"replay_{players}"])
+            name = f"replay_{players}"
+            rows, path = saved_state.group(found, "npz", name), found.path / f"{name}.npz"
+            saved_state.check_replay(path, rows, replay, GameSpec.of(self.config.game.name, players))
+            with wrap_errors(path):
+                replay.load(rows)
         self.games, self._earlier_seconds = int(state["games"]), float(state["elapsed"])
         self.curriculum.load(state["curriculum"])
         self.pool.members = [int(member) for member in state["pool"]]
         self._members_before = list(self.pool.members)
-        self.rng = rng_from_json(state["rng"])
+        try:
+            self.rng = rng_from_json(state["rng"])
+        except CheckpointError as error:
+            raise CheckpointError(f"{found.path / checkpoint.STATE}: rng: {error}") from None
         self.iteration, self.saved = found.iteration, found.path
+
+    def _optimizer_settings(self) -> list[dict[str, Any]]:
+        """Settings of each group of the optimiser's parameters."""
+        groups = self.learner.optimizer.param_groups
+        return [{k: v for k, v in group.items() if k not in ("params", "param_names")} for group in groups]
 
 
 def make_learner(config: Config, device: torch.device, threads: int, peers: Peers | None) -> Learner:

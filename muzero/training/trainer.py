@@ -20,6 +20,7 @@ from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.runs.display import Display
+from muzero.runs.files import writing
 from muzero.runs.memory import give_back_memory
 from muzero.runs.metrics import Metrics
 from muzero.runs.processes import pick_device
@@ -210,7 +211,9 @@ class Trainer:
         """Add finished games to the replay buffers and the curriculum, and write game records that were asked for."""
         kept = [record for part in played for record in part.records]
         for index, record in enumerate(kept):
-            record.save(self.run.path / "records" / f"{self.state.iteration + 1:06d}-{index}.json")
+            path = self.run.path / "records" / f"{self.state.iteration + 1:06d}-{index}.json"
+            with writing(path):
+                record.save(path)
         self.state.store(played)
 
     def learn(self) -> dict[str, float]:

@@ -115,7 +115,7 @@ def test_files_that_are_no_game_records_are_refused(
     path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
     with pytest.raises(GameRecordError, match=message):
         GameRecord.read(path)
-    assert main([str(path), str(tmp_path / "nothing.json")]) == 1
+    assert main([str(path), str(tmp_path / "nothing.json")]) == 2
     errors = capsys.readouterr().err.splitlines()
     assert errors[0].startswith(f"{path}: ")
     assert errors[1].startswith(f"{tmp_path / 'nothing.json'}: cannot be read")
@@ -133,7 +133,7 @@ def test_a_promised_deal_is_checked_against_its_hash(tmp_path: Path, capsys: pyt
 
     other_cards = replace(played(number=0), commitment=FairDeal(6, promise.nonce).commitment, nonce=promise.nonce)
     other_cards.save(path)
-    assert main(["--check", str(path)]) == 1
+    assert main(["--check", str(path)]) == 2
     assert "commitment: seed and nonce give" in capsys.readouterr().err
     with pytest.raises(GameRecordError, match="expected both or neither"):
         verify(replace(record, nonce=""))

@@ -15,6 +15,7 @@ from env.game_record import GameRecord, verify
 from muzero.agents.agent_spec import AgentSpec, fingerprint
 from muzero.agents.agents import Bot, Random, Searcher, Situation
 from muzero.matches.command import read_arguments
+from muzero.matches.luck import COLUMNS
 from muzero.matches.match import play_match
 from muzero.matches.paired_games import paired_games
 from muzero.matches.store import InFlightStore
@@ -146,3 +147,37 @@ def test_game_records_are_of_the_games_that_were_played(tmp_path: Path) -> None:
     play_match(other, quiet=True)
     assert GameRecord.read(files[3]).agents == ["bot:greedy", "bot:greedy"], "records of another match are replaced"
     assert GameRecord.read(files[3]).seed == 5
+
+
+def test_luck_that_no_game_brings_is_not_used(tmp_path: Path) -> None:
+    config = replace(BOTS, games=20, luck="linear", workers=1, out=str(tmp_path / "match.json"))
+    play_match(config, quiet=True)
+    kept = tmp_path / "match.games.npz"
+    with np.load(kept) as file:
+        saved = dict(file)
+    (games,) = config.store().load(10)
+    assert (games.luck == saved["luck"]).all()
+    assert games.luck.shape == (20, len(COLUMNS))
+    large, endless = saved["luck"].copy(), saved["luck"].copy()
+    large[3, 0], endless[3, -1] = 1.5, np.nan
+    for luck, message in (
+        (large, "luck: expected at most 1 shares of the win in a game, got more"),
+        (endless, r"luck: expected numbers from -1e\+09 to 1e\+09, got others"),
+        (saved["luck"][:, :4], r"luck: expected float64 \['any', 10\], got float64 \[20, 4\]"),
+        (saved["luck"][:-2], "games: expected columns of the same length"),
+        (None, "luck: expected an array, got none"),
+    ):
+        others = {name: array for name, array in saved.items() if name != "luck"}
+        np.savez(kept, **others, **({} if luck is None else {"luck": luck}))
+        with pytest.warns(RuntimeWarning, match=f"cannot be read, the match starts again: .*{message}"):
+            assert config.store().load(10) == []
+
+
+def test_games_of_versions_that_knew_no_luck_are_resumed(tmp_path: Path) -> None:
+    config = replace(BOTS, games=20, out=str(tmp_path / "match.json"))
+    _, games = play_match(config, quiet=True)
+    kept = tmp_path / "match.games.npz"
+    with np.load(kept) as file:
+        np.savez(kept, **{name: array for name, array in file.items() if name != "luck"})
+    (found,) = config.store().load(10)
+    assert_same_games(games, found)

@@ -69,3 +69,37 @@ def test_two_agents_can_be_rated_at_tables_of_three(tmp_path: Path) -> None:
     assert main([agents, "game=lama", "players=3", "games=60", f"out={tmp_path}"]) == 0
     ratings = json.loads((tmp_path / "ladder.json").read_text())["ratings"]
     assert sum(rating["games"] for rating in ratings) == 180
+
+
+def test_ranks_that_no_game_brings_are_played_again(tmp_path: Path) -> None:
+    command = ["agents=[bot:greedy,bot:naive,bot:random]", "game=skyjo", "players=3", "games=12"]
+    command += ["rules.episode=round", f"out={tmp_path}"]
+    assert main(command) == 0
+    ratings = json.loads((tmp_path / "ladder.json").read_text())["ratings"]
+    (kept,) = (tmp_path / "games").glob("tables-*.npz")
+    with np.load(kept) as file:
+        ranks = file["ranks"]
+    wrong = ranks.copy()
+    wrong[2] = 3
+    for arrays, message in (
+        ({"ranks": wrong}, "ranks: expected 1 and the number of better seats, got others"),
+        ({"ranks": ranks.astype(float)}, "ranks: expected int64"),
+        ({"ranks": ranks[:, :2]}, "ranks: expected int64"),
+        ({"places": ranks}, "places: expected only ranks"),
+        (None, "File is not a zip file"),
+    ):
+        np.savez(kept, **arrays) if arrays else kept.write_bytes(b"damaged")
+        with pytest.warns(RuntimeWarning, match=f"{kept.name} cannot be read, its games are played again: .*{message}"):
+            assert main(command) == 0
+        with np.load(kept) as file:
+            assert (file["ranks"] == ranks).all()
+        assert json.loads((tmp_path / "ladder.json").read_text())["ratings"] == ratings
+
+
+def test_place_of_a_table_ladder_that_cannot_be_written_to_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "games").write_text("")
+    command = ["agents=[bot:greedy,bot:naive]", "game=skyjo", "players=3", "games=6", "rules.episode=round"]
+    assert main([*command, f"out={tmp_path}"]) == 1
+    assert "cannot be written" in capsys.readouterr().err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+_MEANS = {"score_difference": 1.5, "length": 90.0, "truncated": 0.0}
+
 
 def record(iteration: int) -> dict[str, Any]:
     """Metrics of an iteration."""
@@ -11,7 +13,7 @@ def record(iteration: int) -> dict[str, Any]:
         "iteration": iteration,
         "losses": {"total": 1.5 / (iteration + 1), "value": 0.1 + 0.2},
         "diagnostics": {"replay_fill": 0.25, "text": "ä", "list": [1, 2]},
-        "evaluation": {"stone(t=2)": {"win_rate": 0.1 * (iteration % 10), "games": 100}},
+        "evaluation": {"stone(t=2)": {"win_rate": 0.1 * (iteration % 10), "games": 100, **_MEANS}},
     }
 
 

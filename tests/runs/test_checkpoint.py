@@ -258,7 +258,7 @@ def test_a_malformed_manifest_is_skipped_with_a_warning(tmp_path: Path, files: A
 
 def test_the_checkpoint_of_another_iteration_is_refused(tmp_path: Path) -> None:
     save(tmp_path, 1, **content()).rename(tmp_path / "checkpoints" / "000009")
-    with pytest.raises(CheckpointError, match="iteration 000009"):
+    with pytest.raises(CheckpointError, match="iteration: expected 000009, as the directory, got 1"):
         load_latest(tmp_path)
 
 
@@ -444,9 +444,9 @@ def test_load_weights_says_what_is_wrong(tmp_path: Path) -> None:
         "half/checkpoints/000001/state.json": "expected a .safetensors file, which this is not",
         "bare": "no belief-muzero metadata",
         "foreign": "no belief-muzero metadata",
-        "newer": "format 2, this code reads format 1",
-        "broken": "broken: JSONDecodeError",
-        "lacking": "lacks variant, model",
+        "newer": "format: expected 1, got 2",
+        "broken": "broken, metadata: JSONDecodeError",
+        "lacking": "variant: expected a value, got nothing",
     }.items():
         with pytest.raises(CheckpointError, match=message):
             load_weights(tmp_path / path)

@@ -27,10 +27,10 @@ def test_records_are_read_back_as_logged(tmp_path: Path) -> None:
 
 def test_numpy_and_torch_numbers_become_plain_numbers_and_others_are_refused(tmp_path: Path) -> None:
     log = Metrics(tmp_path, offset=0)
-    odd = {"a": np.float32(0.5), "b": np.arange(2), "c": torch.tensor(3), "d": (True, None)}
+    odd = {"iteration": 0, "a": np.float32(0.5), "b": np.arange(2), "c": torch.tensor(3), "d": (True, None)}
     log.log(odd | {"e": float("nan"), "f": np.float64("inf"), "g": torch.tensor([1.0, float("-inf")])})
     assert read(tmp_path) == [
-        {"a": 0.5, "b": [0, 1], "c": 3, "d": [True, None], "e": None, "f": None, "g": [1.0, None]}
+        {"iteration": 0, "a": 0.5, "b": [0, 1], "c": 3, "d": [True, None], "e": None, "f": None, "g": [1.0, None]}
     ]
     with pytest.raises(ValueError, match=r"record\.x\[1\]\.y: expected a number or text"):
         log.log({"x": [1, {"y": {2}}]}, timings(1))
@@ -100,11 +100,11 @@ def test_an_offset_beyond_the_file_or_inside_a_line_is_refused(tmp_path: Path) -
 
 def test_an_incomplete_last_line_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    path.write_bytes(b'{"a": 1}\n{"a": 2}\n{"a"')
-    assert read(tmp_path) == [{"a": 1}, {"a": 2}]
-    path.write_bytes(b'{"a": 1}\n{"a": 2}')  # complete by chance, or the beginning of 23
-    assert read(tmp_path) == [{"a": 1}]
-    path.write_bytes(b'{"a": 1}\n{"a\n{"a": 3}\n')
+    path.write_bytes(b'{"iteration": 1}\n{"iteration": 2}\n{"iter')
+    assert read(tmp_path) == [{"iteration": 1}, {"iteration": 2}]
+    path.write_bytes(b'{"iteration": 1}\n{"iteration": 2}')  # complete by chance, or the beginning of more
+    assert read(tmp_path) == [{"iteration": 1}]
+    path.write_bytes(b'{"iteration": 1}\n{"iter\n{"iteration": 3}\n')
     with pytest.raises(ValueError, match="line 2"):
         read(tmp_path)
 

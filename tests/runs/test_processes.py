@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 import torch
 
-from muzero.runs.processes import first_line, join_ray, pick_device
+from muzero.runs.processes import first_line, join_ray, last_words, pick_device, reason_of_death
 
 
 def test_a_device_is_picked_by_name_and_an_unknown_one_is_refused() -> None:
@@ -56,3 +59,29 @@ def test_a_cluster_that_cannot_be_reached_is_named() -> None:
     with pytest.raises(ValueError, match=expected):
         join_ray("runtime.address", "127.0.0.1:1", cpus=1)
     assert not ray.is_initialized()
+
+
+def _end(how: str, words: Connection) -> None:
+    """Body of a child process that ends in some way."""
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "left":
+        os._exit(7)
+    with last_words(words):
+        raise ValueError("no such bot")
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("killed", "killed by SIGKILL, as the system does when memory runs out"),
+        ("left", "exit code 7"),
+        ("error", "ValueError: no such bot"),
+    ],
+)
+def test_dead_child_is_reported_with_its_own_reason(how: str, reason: str) -> None:
+    context = get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_end, args=(how, sender))
+    process.start()
+    assert reason_of_death(process, receiver) == reason

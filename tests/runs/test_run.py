@@ -71,7 +71,10 @@ def test_a_directory_without_configuration_or_metrics_is_refused(tmp_path: Path)
 def test_another_configuration_is_refused(tmp_path: Path, text: str) -> None:
     place = make_run(tmp_path / "run")
     (place / "config.yaml").write_text(text)
-    with pytest.raises(ValueError, match=r"run/config.yaml: not the configuration of a run"):
+    with pytest.raises(
+        ValueError,
+        match=r"run/config.yaml: (variant: expected|content: expected an object|ParserError|selfplay: expected)",
+    ):
         Run.read(place)
 
 

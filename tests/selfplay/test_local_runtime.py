@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -77,8 +78,21 @@ def test_child_processes_that_keep_dying_raise_an_error(monkeypatch: pytest.Monk
     runtime = ChildProcessRuntime(config)
     try:
         runtime.request(request(4), weights(config), None)
-        with pytest.raises(RuntimeError, match="3 self-play processes have died one after the other"):
+        with pytest.raises(
+            RuntimeError, match="3 self-play processes have died one after the other; the last: exit code 1"
+        ):
             runtime.gather()
         assert runtime.restarts == 2
+    finally:
+        runtime.close()
+
+
+def test_child_that_cannot_start_gives_its_own_reason() -> None:
+    config = runtime_settings(mode="async")
+    runtime = ChildProcessRuntime(replace(config, game=replace(config.game, bots=["a stranger"])))
+    try:
+        runtime.request(request(4), weights(config), None)
+        with pytest.raises(RuntimeError, match="the last: ValueError: skyjo has no bot 'a stranger'"):
+            runtime.gather()
     finally:
         runtime.close()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -100,3 +102,60 @@ def test_a_checkpoint_without_past_networks_can_be_loaded() -> None:
     assert (second.past_selves.met == 0).sum() == (first.kind == PAST_SELF).sum() > 0
     play_on(second, range(5, 6), steps=4)
     assert set().union(*second.versions.values()) == {tag(weights(config, 5))}
+
+
+State = dict[str, NDArray[Any]]
+
+
+@pytest.fixture(scope="module")
+def saved() -> State:
+    """State of a worker with games against two past networks."""
+    worker = SelfPlay(settings(tables=8))
+    play_on(worker, range(1, 12), steps=12)
+    assert set(worker.past_selves.met) >= {0, 1}
+    return worker.state()
+
+
+def first_weight(state: State) -> str:
+    return next(name for name in state if name.startswith("past_1."))
+
+
+def with_number(number: float) -> Callable[[State], State]:
+    def change(state: State) -> State:
+        array = state[first_weight(state)].copy()
+        array.reshape(-1)[0] = number
+        return {first_weight(state): array}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_number(np.nan), r"self-play: tensor past_1\..*: expected finite numbers, got 1 of"),
+        (with_number(1e30), r"self-play: tensor past_1\..*: expected finite numbers, got 1 of"),
+        (lambda s: {first_weight(s): s[first_weight(s)][:-1]}, r"self-play: past_1\..*: expected float32"),
+        (lambda s: {first_weight(s): s[first_weight(s)].astype(np.float64)}, r"past_1\..*, got float64"),
+        (lambda s: {"past_1.extra": np.zeros(3, np.float32)}, "past_1.extra: expected only"),
+        (lambda s: {"past_2.extra": np.zeros(3, np.float32)}, "past_2.extra: expected only"),
+        (lambda s: {"past_met": s["past_met"].astype(np.int64)}, "past_met: expected int8"),
+        (lambda s: {"past_met": np.abs(2 * s["past_met"])}, "past_met: .*-1 to 1"),
+        (lambda s: {"past_met": np.full_like(s["past_met"], -1)}, "past_met: expected a past network where one plays"),
+        (lambda s: {"past_current": np.array([2])}, "past_current: expected 0 to 1"),
+        (lambda s: {"owner": np.full_like(s["owner"], PAST_SELF)}, "past_met: expected a past network where one plays"),
+    ],
+)
+def test_past_networks_that_do_not_fit_are_refused(
+    change: Callable[[State], State], message: str, saved: State
+) -> None:
+    worker = SelfPlay(settings(tables=8))
+    with pytest.raises(ValueError, match=message):
+        worker.load({**saved, **change(saved)})
+
+
+@pytest.mark.parametrize("missing", ["past_met", "past_current", "a weight"])
+def test_past_networks_without_all_their_arrays_are_refused(missing: str, saved: State) -> None:
+    name = first_weight(saved) if missing == "a weight" else missing
+    worker = SelfPlay(settings(tables=8))
+    with pytest.raises(ValueError, match=f"self-play: {name}: expected an array, got none"):
+        worker.load({other: array for other, array in saved.items() if other != name})

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from muzero.config import Config
+from muzero.data.saved_rows import column_limits
 from muzero.data.trajectory import Episode
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
@@ -39,7 +40,9 @@ def game(length: int, players: int = 2, truncated: bool = False) -> Episode:
     made = random_episode(
         np.random.default_rng(length), length, players, spec.width, spec.num_actions, slots=spec.num_slots
     )
-    return replace(made, truncated=truncated, last_values=np.zeros(players, np.float32))
+    obs = (np.abs(made.obs) % column_limits(spec)).astype(np.int16)
+    codes = {name: (getattr(made, name) % spec.num_outcomes).astype(np.int8) for name in ("hidden", "outcome")}
+    return replace(made, truncated=truncated, last_values=np.zeros(players, np.float32), obs=obs, **codes)
 
 
 def played(*episodes: Episode, opponent: int = SELF, points: float = 0.5) -> list[PlayResult]:

@@ -1,0 +1,48 @@
+"""Mutated files end in success or in a named refusal; a short run of `make fuzz-files`, with a new seed each time."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.__main__ import fuzz
+from tests.fuzz.commands import Target, run
+
+QUICK = ("evaluate", "evaluate_file", "resume_match", "table_ladder", "report", "resume", "game_record")
+
+
+def test_mutants_of_all_files_are_read_or_refused_by_name() -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    counts, defects = fuzz(40, seed, targets=QUICK, quiet=True)
+    assert not defects, "\n\n".join(defects)
+    assert sum(counts.values()) == 40
+    kinds = {kind for _, kind in counts}
+    assert kinds >= {"success", "refused"}
+
+
+def _broken(home: Path) -> int:
+    raise KeyError("games")
+
+
+def test_fuzzer_finds_tracebacks_unnamed_refusals_and_memory(tmp_path: Path) -> None:
+    """The fuzzer itself must be able to fail."""
+    grown: list[bytes] = []
+
+    def hungry(home: Path) -> int:
+        grown.append(b"x" * (200 * 2**20))
+        return 0
+
+    assert run(Target(_broken, (), 1.0), tmp_path, 1e9).kind == "traceback"
+    assert run(Target(lambda home: 2, (), 1.0), tmp_path, 1e9).kind == "unnamed"
+    assert run(Target(lambda home: 1, (), 1.0), tmp_path, 1e9).kind == "exit code 1"
+    assert run(Target(lambda home: 0, (), 1.0), tmp_path, 1e9).kind == "success"
+    before = run(Target(lambda home: 0, (), 1.0), tmp_path, 1e9).megabytes
+    assert run(Target(hungry, (), 1.0), tmp_path, before + 100).kind == "memory"
+
+
+@pytest.mark.slow
+def test_a_thousand_mutants_through_every_command() -> None:
+    _, defects = fuzz(1000, random.SystemRandom().randrange(10**6), quiet=True)
+    assert not defects, "\n\n".join(defects)
