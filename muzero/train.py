@@ -20,7 +20,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from muzero.runs.memory import settle_memory
-from muzero.training.command import train
+from muzero.training.command import EXIT_BAD_INPUT, train
+from muzero.training.peers import end_process, rank_and_size
 from muzero.training.trainer import EXIT_DIVERGED
 
 
@@ -31,6 +32,8 @@ def main(raw: DictConfig) -> None:
     code = train(raw)  # called in a function, so that no exception raised here keeps the trainer alive
     if code == EXIT_DIVERGED and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise RuntimeError("the loss diverged")  # the other runs of a sweep go on
+    if code != EXIT_BAD_INPUT and rank_and_size()[1] > 1:
+        end_process(code)
     if code:
         sys.exit(code)
 

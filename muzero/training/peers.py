@@ -38,6 +38,17 @@ _FIELDS = tuple(field.name for field in fields(Batch))
 _WAIT = timedelta(days=7)  # the other ranks wait while rank 0 plays and evaluates; if it dies, they notice at once
 
 
+def end_process(code: int) -> NoReturn:
+    """End a process that was connected to others, at once.
+
+    Now and then a thread of the connections outlives them and aborts an interpreter that is about to end: torchrun
+    would take that for a failure of the run.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 class Peers:
     """The processes that share a learner's work, seen from one of them.
 
@@ -99,15 +110,9 @@ class Peers:
             self.leave()
 
     def end_process(self) -> NoReturn:
-        """Close the connections and end this process, which has nothing left to do (not rank 0).
-
-        It ends at once, because now and then a thread of gloo outlives its group, and aborts an interpreter that is
-        about to end: torchrun would take that for a failure of the run.
-        """
+        """Close the connections and end this process, which has nothing left to do (not rank 0)."""
         self.leave()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0)
+        end_process(0)
 
     def leave(self) -> None:
         """Close the connections, when all processes do so."""

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from muzero.config import LearnerConfig
 from muzero.training.learner import Learner
-from muzero.training.peers import Peers, join_peers
+from muzero.training.peers import Peers, end_process, join_peers
 from tests.training.batches import a_batch, make, shaken
 
 WINDOWS, STEPS = 16, 3
@@ -47,6 +47,7 @@ def main() -> None:
     else:
         save_file(train(made), path)
         peers.stop()
+        end_process(0)
 
 
 if __name__ == "__main__":
