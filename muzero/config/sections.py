@@ -1,7 +1,7 @@
 """Settings of a run as dataclasses. Hydra fills them from conf/ and refuses keys that are not here.
 
 A setting is declared once: its default, its range and its meaning are the arguments of `number`, `choice` or another
-function of muzero/config_fields.py, and `Config.check` compares all values with their ranges. Checks that need a game,
+function of muzero/config/fields.py, and `Config.check` compares all values with their ranges. Checks that need a game,
 a network or the machine are in muzero/training/preflight.py. Settings of the trees are declared in mcts/config.h.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from muzero.config_fields import Section, choice, flag, listing, number, ramp, schedule, setting, text, tree_setting
-from muzero.config_fields import require as require
+from muzero.config.fields import Section, choice, flag, listing, number, ramp, schedule, setting, text, tree_setting
+from muzero.config.fields import require as require
 
 BACKENDS = ("auto", "native", "eager", "compiled", "compiled_dynamic", "cuda_graphs")
 
