@@ -14,8 +14,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from muzero.config.fields import Section, choice, flag, listing, number, ramp, schedule, setting, text, tree_setting
-from muzero.config.fields import require as require
+from muzero.config.fields import (
+    Section,
+    choice,
+    flag,
+    listing,
+    number,
+    ramp,
+    require,
+    schedule,
+    setting,
+    text,
+    tree_setting,
+)
 
 BACKENDS = ("auto", "native", "eager", "compiled", "compiled_dynamic", "cuda_graphs")
 
