@@ -1,6 +1,11 @@
-"""Settings of a run: `sections` has the dataclasses that Hydra fills from conf/, `fields` the ways to declare one."""
+"""Settings of a run.
 
-from muzero.config.fields import require
+`sections` has the dataclasses that Hydra fills from conf/, `fields` the ways to declare a setting, `machine` the cores
+that a run may use.
+"""
+
+from muzero.config.fields import require, scheduled
+from muzero.config.machine import cores
 from muzero.config.sections import (
     BACKENDS,
     Config,
@@ -16,8 +21,6 @@ from muzero.config.sections import (
     SearchConfig,
     SelfPlayConfig,
     TrainConfig,
-    cores,
-    scheduled,
 )
 
 __all__ = [

@@ -9,8 +9,6 @@ a network or the machine are in muzero/training/preflight.py. Settings of the tr
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -445,16 +443,3 @@ class Config(Section):
         require(inside, "selfplay.players", f"game.players={self.game.players} among them, or none", mixed)
         expected = f"at least {least}, one per worker" + (" and number of players" if mixed else "")
         require(self.selfplay.tables >= least, "selfplay.tables", expected, self.selfplay.tables)
-
-
-def scheduled(pairs: Sequence[Sequence[Any]], iteration: int, otherwise: Any) -> Any:
-    """Number that a schedule has reached at an iteration; `otherwise` if the schedule is empty."""
-    reached = [number for start, number in pairs if start <= iteration]
-    return reached[-1] if reached else otherwise
-
-
-def cores() -> int:
-    """CPU cores available to this process (SLURM limits respected)."""
-    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    return max(1, min(free, int(given))) if given.isdigit() else free
