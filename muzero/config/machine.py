@@ -1,4 +1,4 @@
-"""What the machine gives to a run."""
+"""Cores of the machine that a run may use."""
 
 from __future__ import annotations
 
