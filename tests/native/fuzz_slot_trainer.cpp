@@ -80,13 +80,17 @@ Values run_all(const Parts& parts, const std::string& kernel_name, int threads, 
     const int64_t size = saved_size(weights.part), scratch = scratch_size(weights.part);
     native::AlignedVector<float> saved(static_cast<size_t>(chunks * size));
     Values gradient(static_cast<size_t>(layout.size()));
+    Values sums(static_cast<size_t>(SlotTrainer::kGroups * layout.size()), 7.0f);  // what was there does not count
     trainer.forward(rows, scratch, [&](int64_t at, int count, void* memory) {
       forward(weights.part, chunk_of(at, count), saved.data() + at / kTile * size, memory);
     });
-    trainer.backward(rows, scratch, layout.size(), gradient.data(),
-                     [&](int64_t at, int count, void* memory, float* to) {
-                       backward(weights.part, chunk_of(at, count), saved.data() + at / kTile * size, to, memory);
-                     });
+    for (const bool fresh : {true, false}) {
+      trainer.backward(rows, scratch, layout.size(), sums.data(), fresh,
+                       [&](int64_t at, int count, void* memory, float* to) {
+                         backward(weights.part, chunk_of(at, count), saved.data() + at / kTile * size, to, memory);
+                       });
+    }
+    trainer.add_up(layout.size(), sums.data(), gradient.data());
     keep(gradient);
   };
   trainer.require_codes(rows, in.obs.data());

@@ -1,7 +1,9 @@
 """Passes of a slots network in C++ as functions of torch's autograd: encoder, dynamics and heads.
 
-Each function gets a part's parameters as one array, for the gradient, and packed, for the computation; results that the
-backward pass reads again are in an array of the `SlotTraining` that calls it.
+Each function gets a `Part`: its parameters packed for the computation, and sums to which backward passes add the
+gradient of the parameters. `Collect` makes the gradient of these sums once, when all passes have added to them: its
+result, the `token`, is an argument of all of them, so that autograd calls it last. Results that a backward pass reads
+again are in an array of the `SlotTraining` that calls it.
 """
 
 from __future__ import annotations
@@ -35,48 +37,95 @@ def _chunks(rows: int) -> int:
     return -(-rows // _native.CHUNK)
 
 
-class Encode(torch.autograd.Function):
-    """Encoder: parameters, observations [B, W] -> latents [B, L]."""
+class Part:
+    """Parameters of encoder, dynamics or heads.
+
+    Args:
+      training: passes that the part belongs to.
+      theta: parameters as one array, computed by torch from those of the network.
+      weights: the same, packed for C++.
+
+    Attributes:
+      token: number that stands for the parameters as an argument of the passes.
+    """
+
+    def __init__(self, training: SlotTraining, theta: Tensor, weights: Any) -> None:
+        self.training, self.weights, self.size = training, weights, len(theta)
+        self._sums: Tensor | None = None
+        self.token: Tensor = Collect.apply(theta, self)  # type: ignore[no-untyped-call]
+
+    def sums(self) -> tuple[NDArray[np.float32], bool]:
+        """Sums that a backward pass adds the gradient to, and whether it has to set them instead."""
+        fresh = self._sums is None
+        if self._sums is None:
+            self._sums = self.training.take(_native.GRADIENT_GROUPS * self.size)
+        return self._sums.numpy(), fresh
+
+    def gradient(self) -> Tensor:
+        """Gradient of the parameters: what backward passes have added since the last call."""
+        if self._sums is None:
+            return torch.zeros(self.size)
+        gradient = torch.empty(self.size)
+        self.training.native.add_up(self._sums.numpy(), gradient.numpy())
+        self.training.give(self._sums)
+        self._sums = None
+        return gradient
+
+
+class Collect(torch.autograd.Function):
+    """Parameters of a part -> its token; backward, the gradient that passes with this token have added up."""
 
     @staticmethod
-    def forward(ctx: Any, theta: Tensor, training: SlotTraining, weights: Any, obs: Tensor) -> Tensor:
+    def forward(ctx: Any, theta: Tensor, part: Part) -> Tensor:
+        ctx.part = part
+        return torch.zeros(1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_token: Tensor) -> tuple[Tensor | None, ...]:
+        return ctx.part.gradient(), None
+
+
+class Encode(torch.autograd.Function):
+    """Encoder: token, observations [B, W] -> latents [B, L]."""
+
+    @staticmethod
+    def forward(ctx: Any, token: Tensor, part: Part, obs: Tensor) -> Tensor:
+        training, weights = part.training, part.weights
         native, latent = training.native, torch.empty(len(obs), training.latent_dim)
         if not ctx.needs_input_grad[0]:
             native.encoder_forward(weights, obs.numpy(), None, latent.numpy())
             return latent
         saved = training.take(_chunks(len(obs)) * native.encoder_saved())
         native.encoder_forward(weights, obs.numpy(), saved.numpy(), latent.numpy())
-        ctx.kept = training, weights, obs, saved, len(theta)
+        ctx.kept = part, obs, saved
         return latent
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_latent: Tensor) -> tuple[Tensor | None, ...]:
-        training, weights, obs, saved, size = ctx.kept
-        gradient = torch.empty(size)
-        training.native.encoder_backward(
-            weights, obs.numpy(), saved.numpy(), d_latent.contiguous().numpy(), gradient.numpy()
+        part, obs, saved = ctx.kept
+        part.training.native.encoder_backward(
+            part.weights, obs.numpy(), saved.numpy(), d_latent.contiguous().numpy(), *part.sums()
         )
-        training.give(saved)
-        return gradient, None, None, None
+        part.training.give(saved)
+        return torch.zeros(1), None, None
 
 
 class Step(torch.autograd.Function):
-    """Dynamics: parameters, latents [B, L], actions, shifts, outcomes [B] -> next latents [B, L]."""
+    """Dynamics: token, latents [B, L], actions, shifts, outcomes [B] -> next latents [B, L]."""
 
     @staticmethod
-    def forward(
-        ctx: Any, theta: Tensor, latent: Tensor, training: SlotTraining, weights: Any, *columns: Tensor
-    ) -> Tensor:
-        native = training.native
+    def forward(ctx: Any, token: Tensor, latent: Tensor, part: Part, *columns: Tensor) -> Tensor:
+        training, native = part.training, part.training.native
         saved = training.take(_chunks(len(latent)) * native.dynamics_saved())
         action, shift, outcome = (column.numpy() for column in columns)
         given = action, shift, outcome
         following = torch.empty_like(latent)
-        native.dynamics_forward(weights, latent.detach().numpy(), *given, saved.numpy(), following.numpy())
+        native.dynamics_forward(part.weights, latent.detach().numpy(), *given, saved.numpy(), following.numpy())
         if any(ctx.needs_input_grad):
             ctx.save_for_backward(latent)
-            ctx.kept = training, weights, given, saved, len(theta)
+            ctx.kept = part, given, saved
         else:
             training.give(saved)
         return following
@@ -85,32 +134,31 @@ class Step(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_next: Tensor) -> tuple[Tensor | None, ...]:
         (latent,) = ctx.saved_tensors
-        training, weights, given, saved, size = ctx.kept
-        gradient, d_latent = torch.empty(size), torch.empty_like(latent)
-        training.native.dynamics_backward(
-            weights,
+        part, given, saved = ctx.kept
+        d_latent = torch.empty_like(latent)
+        part.training.native.dynamics_backward(
+            part.weights,
             latent.detach().numpy(),
             *given,
             saved.numpy(),
             d_next.contiguous().numpy(),
             d_latent.numpy(),
-            gradient.numpy(),
+            *part.sums(),
         )
-        training.give(saved)
-        return gradient, d_latent, *[None] * 5
+        part.training.give(saved)
+        return torch.zeros(1), d_latent, *[None] * 4
 
 
 class Predict(torch.autograd.Function):
-    """Heads: parameters, latents [B, L] -> policy [B, A], numbers [B, E, N], outcomes, blocks and own features.
+    """Heads: token, latents [B, L] -> policy [B, A], numbers [B, E, N], outcomes, blocks and own features.
 
     Outputs that the network does not have are empty.
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, theta: Tensor, latent: Tensor, training: SlotTraining, weights: Any
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        native, network, rows = training.native, training.network, len(latent)
+    def forward(ctx: Any, token: Tensor, latent: Tensor, part: Part) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        training, rows = part.training, len(latent)
+        native, network = training.native, training.network
         saved = training.take(_chunks(rows) * native.heads_saved())
         egos = network.num_players if network.config.ego else 1
         numbers = torch.empty(rows, egos * padded(sum(training.head_sizes())))
@@ -119,7 +167,7 @@ class Predict(torch.autograd.Function):
         blocks = torch.empty(rows, network.spec.num_slots // network.spec.blocks.shape[1] * network.config.slot_hidden)
         own = torch.empty(rows, network.config.hidden if network.cards is not None else 0)
         native.heads_forward(
-            weights,
+            part.weights,
             latent.detach().numpy(),
             saved.numpy(),
             policy.numpy(),
@@ -130,7 +178,7 @@ class Predict(torch.autograd.Function):
         )
         if any(ctx.needs_input_grad):
             ctx.save_for_backward(latent)
-            ctx.kept = training, weights, saved, len(theta)
+            ctx.kept = part, saved
             ctx.set_materialize_grads(False)
         else:
             training.give(saved)
@@ -140,8 +188,8 @@ class Predict(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *given: Tensor | None) -> tuple[Tensor | None, ...]:
         (latent,) = ctx.saved_tensors
-        training, weights, saved, size = ctx.kept
-        gradient, d_latent = torch.empty(size), torch.empty_like(latent)
+        part, saved = ctx.kept
+        training, d_latent = part.training, torch.empty_like(latent)
         rows, network = len(latent), training.network
         policy, numbers, outcome, blocks, own = given
         policy = torch.zeros(rows, network.spec.num_actions) if policy is None else policy
@@ -149,14 +197,14 @@ class Predict(torch.autograd.Function):
             egos = network.num_players if network.config.ego else 1
             numbers = torch.zeros(rows, egos * padded(sum(training.head_sizes())))
         training.native.heads_backward(
-            weights,
+            part.weights,
             latent.detach().numpy(),
             saved.numpy(),
             policy.contiguous().numpy(),
             numbers.reshape(rows, -1).numpy(),
             *(_or_none(d.contiguous()) if d is not None else None for d in (outcome, blocks, own)),
             d_latent.numpy(),
-            gradient.numpy(),
+            *part.sums(),
         )
         training.give(saved)
-        return gradient, d_latent, None, None
+        return torch.zeros(1), d_latent, None

@@ -1,7 +1,7 @@
 // SlotTrainer: forward and backward passes of a slots network's parts over all rows of a batch, on several threads.
 //
-// The gradient of the parameters is the sum of kGroups sums, each over a fixed part of the rows, added in a fixed order:
-// the same batch gives the same bytes with any number of threads.
+// The gradient of the parameters is the sum of kGroups sums, each over a fixed part of the rows of all passes, added in a
+// fixed order: the same batch gives the same bytes with any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -176,27 +176,37 @@ class SlotTrainer {
         threads);
   }
 
-  // Calls work(first row, rows, scratch, gradient) for every chunk and writes the sum of the gradients.
+  // Calls work(first row, rows, scratch, sum) for every chunk. The kGroups sums of `size` numbers in `sums` are set if
+  // `fresh`, otherwise added to; `add_up` makes the gradient of them when all passes are done.
   template <class Work>
-  void backward(int64_t rows, int64_t scratch, int64_t size, float* gradient, Work&& work) {
+  void backward(int64_t rows, int64_t scratch, int64_t size, float* sums, bool fresh, Work&& work) {
     const int64_t count = chunks(rows);
-    sums_.resize(static_cast<size_t>(kGroups * size));
     pool_.split(
         kGroups, 1,
         [&](int64_t begin, int64_t end) {
           for (int64_t group = begin; group < end; ++group) {
-            float* sum = sums_.data() + group * size;
-            std::fill_n(sum, size, 0.0f);
+            float* sum = sums + group * size;
+            if (fresh) std::fill_n(sum, size, 0.0f);
             for (int64_t chunk = count * group / kGroups; chunk < count * (group + 1) / kGroups; ++chunk) {
               each(rows, chunk, scratch, [&](int64_t at, int taken, void* memory) { work(at, taken, memory, sum); });
             }
           }
         },
         threads);
-    static_assert(kGroups == 4, "the sum below has four terms");
-    const float *a = sums_.data(), *b = a + size, *c = b + size, *d = c + size;
-    for (int64_t i = 0; i < size; ++i) gradient[i] = (a[i] + b[i]) + (c[i] + d[i]);
   }
+
+  void add_up(int64_t size, const float* sums, float* gradient) {
+    static_assert(kGroups == 4, "the sum below has four terms");
+    const float *a = sums, *b = a + size, *c = b + size, *d = c + size;
+    pool_.split(
+        size, 1024,
+        [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) gradient[i] = (a[i] + b[i]) + (c[i] + d[i]);
+        },
+        threads);
+  }
+
+  static constexpr int64_t kGroups = 4;
 
   static int64_t chunks(int64_t rows) { return (rows + kTile - 1) / kTile; }
 
@@ -231,8 +241,6 @@ class SlotTrainer {
   }
 
  private:
-  static constexpr int64_t kGroups = 4;
-
   template <class Work>
   static void each(int64_t rows, int64_t chunk, int64_t scratch, Work&& work) {
     thread_local native::AlignedVector<char> memory;
@@ -377,7 +385,6 @@ class SlotTrainer {
   native::ThreadPool pool_;
   std::map<std::string, std::vector<int32_t>> kept_;
   std::vector<int32_t> columns_, limits_;
-  native::AlignedVector<float> sums_;
 };
 
 }  // namespace slot_step

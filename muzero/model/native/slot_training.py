@@ -9,7 +9,7 @@ themselves. `muzero.training.backend` is the only module that uses this one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork, Prediction
 from muzero.model.native import _native
 from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors, flat, of_layers
-from muzero.model.native.slot_passes import ALIGN, Encode, Predict, Step, padded
+from muzero.model.native.slot_passes import ALIGN, Encode, Part, Predict, Step, padded
 from muzero.model.native.slot_step import SlotStep
 from muzero.model.network import Network
 from muzero.model.slots import Boards, SlotDynamics, SlotPolicy, SlotTrunk
@@ -51,7 +51,7 @@ class SlotTraining:
         self._trunk = trunk
         self._spare: dict[int, list[Tensor]] = {}
         self._blocks: dict[int, Tensor] = {}
-        self._parts: tuple[_Part, _Part, _Part] | None = None
+        self._parts: tuple[Part, Part, Part] | None = None
 
     @staticmethod
     def unsupported_reason(network: BaseNetwork) -> str | None:
@@ -84,12 +84,12 @@ class SlotTraining:
         dynamics = flat(native.dynamics_layout(), self._dynamics_tensors())
         heads = flat(native.heads_layout(), self._heads_tensors())
         self._parts = (
-            _Part(encoder, native.pack_encoder(encoder.detach().numpy())),
-            _Part(dynamics, native.pack_dynamics(dynamics.detach().numpy())),
-            _Part(heads, native.pack_heads(heads.detach().numpy())),
+            Part(self, encoder, native.pack_encoder(encoder.detach().numpy())),
+            Part(self, dynamics, native.pack_dynamics(dynamics.detach().numpy())),
+            Part(self, heads, native.pack_heads(heads.detach().numpy())),
         )
 
-    def _part(self, which: int) -> _Part:
+    def _part(self, which: int) -> Part:
         if self._parts is None:
             self.refresh()
         assert self._parts is not None
@@ -99,14 +99,14 @@ class SlotTraining:
         """See `BaseNetwork.represent`."""
         part = self._part(0)
         seen = obs.to(torch.int16).contiguous()
-        return cast("Tensor", Encode.apply(part.theta, self, part.weights, seen))  # type: ignore[no-untyped-call]
+        return cast("Tensor", Encode.apply(part.token, part, seen))  # type: ignore[no-untyped-call]
 
     def step(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor) -> Tensor:
         """See `BaseNetwork.step`."""
         part = self._part(1)
         told = outcome if self.network.num_outcomes > 1 else torch.zeros_like(outcome)
         rows = (column.contiguous() for column in (action, shift, told))
-        given = (part.theta, latent.contiguous(), self, part.weights, *rows)
+        given = (part.token, latent.contiguous(), part, *rows)
         return cast("Tensor", Step.apply(*given))  # type: ignore[no-untyped-call]
 
     def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
@@ -114,7 +114,7 @@ class SlotTraining:
         network, part, rows = self.network, self._part(2), len(latent)
         P, N = network.num_players, network.config.value_bins
         latent = latent.contiguous()
-        outputs = Predict.apply(part.theta, latent, self, part.weights)  # type: ignore[no-untyped-call]
+        outputs = Predict.apply(part.token, latent, part)  # type: ignore[no-untyped-call]
         policy, numbers, outcome, blocks, own = outputs
         self._blocks[latent.data_ptr()] = blocks
         sizes = self.head_sizes()
@@ -234,10 +234,3 @@ class SlotTraining:
     def give(self, array: Tensor) -> None:
         """Give back an array of `take`."""
         self._spare.setdefault(len(array), []).append(array)
-
-
-class _Part(NamedTuple):
-    """Parameters of a part: as an array of torch, and packed for C++."""
-
-    theta: Tensor
-    weights: Any

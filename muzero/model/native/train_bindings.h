@@ -59,10 +59,16 @@ using EncoderWeights = Layout<EncoderPart>::Weights;
 using DynamicsWeights = Layout<DynamicsPart>::Weights;
 using HeadsWeights = Layout<HeadsPart>::Weights;
 
+// Sums of the parameters' gradients that a backward pass adds to, or sets if they are fresh; none in a forward pass.
+struct Gradient {
+  std::optional<Array> sums;
+  bool fresh = false;
+};
+
 // Without `saved`, for results that need no gradient, what a chunk saves stays in the scratch memory.
 inline void encoder_pass(SlotTrainer& t, const EncoderWeights& weights, const Input& obs,
                          const std::optional<Array>& saved, const std::optional<Array>& latent,
-                         const std::optional<Input>& d_latent, const std::optional<Array>& gradient) {
+                         const std::optional<Input>& d_latent, const Gradient& gradient) {
   const EncoderPart& part = weights.part;
   const TrainKernel& kernel = t.kernel();
   const int64_t rows = rows_of(obs), L = part.net->latent_dim(), size = kernel.encoder_saved(part);
@@ -70,15 +76,15 @@ inline void encoder_pass(SlotTrainer& t, const EncoderWeights& weights, const In
   float* kept = data_or_null(saved, "saved", {SlotTrainer::chunks(rows) * size});
   float* out = data_or_null(latent, "latent", {rows, L});
   const float* d_out = data_or_null(d_latent, "d_latent", {rows, L});
-  float* sum = data_or_null(gradient, "gradient", {t.encoder.size()});
+  float* sums = data_or_null(gradient.sums, "sums", {SlotTrainer::kGroups * t.encoder.size()});
   nanobind::gil_scoped_release release;
   t.require_codes(rows, seen);
   const auto chunk = [&](int64_t at, int count) {
     return EncoderRows{seen + at * part.row, count, out ? out + at * L : nullptr, d_out ? d_out + at * L : nullptr};
   };
   const int64_t scratch = (kernel.encoder_scratch(part) + 63) / 64 * 64;
-  if (sum) {
-    t.backward(rows, scratch, t.encoder.size(), sum, [&](int64_t at, int count, void* memory, float* to) {
+  if (sums) {
+    t.backward(rows, scratch, t.encoder.size(), sums, gradient.fresh, [&](int64_t at, int count, void* memory, float* to) {
       kernel.encoder_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
     });
   } else {
@@ -93,7 +99,7 @@ inline void encoder_pass(SlotTrainer& t, const EncoderWeights& weights, const In
 inline void dynamics_pass(SlotTrainer& t, const DynamicsWeights& weights, const Input& latent, const Input& action,
                           const Input& shift, const Input& outcome, const Array& saved,
                           const std::optional<Array>& next, const std::optional<Input>& d_next,
-                          const std::optional<Array>& d_latent, const std::optional<Array>& gradient) {
+                          const std::optional<Array>& d_latent, const Gradient& gradient) {
   const DynamicsPart& part = weights.part;
   const TrainKernel& kernel = t.kernel();
   const int64_t rows = rows_of(latent), L = part.net->latent_dim(), size = kernel.dynamics_saved(part);
@@ -105,7 +111,7 @@ inline void dynamics_pass(SlotTrainer& t, const DynamicsWeights& weights, const 
   float* y = data_or_null(next, "next", {rows, L});
   const float* dy = data_or_null(d_next, "d_next", {rows, L});
   float* dx = data_or_null(d_latent, "d_latent", {rows, L});
-  float* sum = data_or_null(gradient, "gradient", {t.dynamics.size()});
+  float* sums = data_or_null(gradient.sums, "sums", {SlotTrainer::kGroups * t.dynamics.size()});
   nanobind::gil_scoped_release release;
   t.require_steps(rows, actions, shifts, outcomes);
   const auto chunk = [&](int64_t at, int count) {
@@ -119,8 +125,8 @@ inline void dynamics_pass(SlotTrainer& t, const DynamicsWeights& weights, const 
                         dx ? dx + at * L : nullptr};
   };
   const int64_t scratch = kernel.dynamics_scratch(part);
-  if (sum) {
-    t.backward(rows, scratch, t.dynamics.size(), sum, [&](int64_t at, int count, void* memory, float* to) {
+  if (sums) {
+    t.backward(rows, scratch, t.dynamics.size(), sums, gradient.fresh, [&](int64_t at, int count, void* memory, float* to) {
       kernel.dynamics_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
     });
   } else {
@@ -138,7 +144,7 @@ struct HeadsArrays {
 
 inline void heads_pass(SlotTrainer& t, const HeadsWeights& weights, const Input& latent, const Array& saved,
                        const HeadsArrays<Array>& out, const HeadsArrays<Input>& d_out,
-                       const std::optional<Array>& d_latent, const std::optional<Array>& gradient) {
+                       const std::optional<Array>& d_latent, const Gradient& gradient) {
   const HeadsPart& part = weights.part;
   const TrainKernel& kernel = t.kernel();
   const Network& n = *part.net;
@@ -159,7 +165,7 @@ inline void heads_pass(SlotTrainer& t, const HeadsWeights& weights, const Input&
   all.d_blocks = data_or_null(d_out.blocks, "d_blocks", {rows, blocks});
   all.d_own = data_or_null(d_out.own, "d_own", {rows, H});
   all.d_latent = data_or_null(d_latent, "d_latent", {rows, L});
-  float* sum = data_or_null(gradient, "gradient", {t.heads.size()});
+  float* sums = data_or_null(gradient.sums, "sums", {SlotTrainer::kGroups * t.heads.size()});
   nanobind::gil_scoped_release release;
   const auto from = [](auto* data, int64_t at) { return data ? data + at : nullptr; };
   const auto chunk = [&](int64_t at, int count) {
@@ -180,8 +186,8 @@ inline void heads_pass(SlotTrainer& t, const HeadsWeights& weights, const Input&
     return rows_here;
   };
   const int64_t scratch = kernel.heads_scratch(part);
-  if (sum) {
-    t.backward(rows, scratch, t.heads.size(), sum, [&](int64_t at, int count, void* memory, float* to) {
+  if (sums) {
+    t.backward(rows, scratch, t.heads.size(), sums, gradient.fresh, [&](int64_t at, int count, void* memory, float* to) {
       kernel.heads_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
     });
   } else {
@@ -207,6 +213,7 @@ inline void bind_trainer(nanobind::module_& m) {
   bind_weights<DynamicsPart>(m, "DynamicsWeights");
   bind_weights<HeadsPart>(m, "HeadsWeights");
   m.attr("CHUNK") = kTile;
+  m.attr("GRADIENT_GROUPS") = SlotTrainer::kGroups;
   nb::class_<SlotTrainer>(m, "SlotTrainer")
       .def(
           "__init__",
@@ -234,30 +241,33 @@ inline void bind_trainer(nanobind::module_& m) {
       .def(
           "encoder_forward",
           [](SlotTrainer& t, const EncoderWeights& weights, const Input& obs, const std::optional<Array>& saved,
-             const Array& latent) { encoder_pass(t, weights, obs, saved, latent, std::nullopt, std::nullopt); },
+             const Array& latent) { encoder_pass(t, weights, obs, saved, latent, std::nullopt, {}); },
           "weights"_a, "obs"_a, "saved"_a.none(), "latent"_a)
       .def(
           "encoder_backward",
           [](SlotTrainer& t, const EncoderWeights& weights, const Input& obs, const Array& saved, const Input& d_latent,
-             const Array& gradient) { encoder_pass(t, weights, obs, saved, std::nullopt, d_latent, gradient); },
-          "weights"_a, "obs"_a, "saved"_a, "d_latent"_a, "gradient"_a)
+             const Array& sums, bool fresh) {
+            encoder_pass(t, weights, obs, saved, std::nullopt, d_latent, {sums, fresh});
+          },
+          "weights"_a, "obs"_a, "saved"_a, "d_latent"_a, "sums"_a, "fresh"_a)
       .def(
           "dynamics_forward",
           [](SlotTrainer& t, const DynamicsWeights& weights, const Input& latent, const Input& action,
              const Input& shift, const Input& outcome, const Array& saved, const Array& next) {
             dynamics_pass(t, weights, latent, action, shift, outcome, saved, next, std::nullopt, std::nullopt,
-                          std::nullopt);
+                          {});
           },
           "weights"_a, "latent"_a, "action"_a, "shift"_a, "outcome"_a, "saved"_a, "next"_a)
       .def(
           "dynamics_backward",
           [](SlotTrainer& t, const DynamicsWeights& weights, const Input& latent, const Input& action,
              const Input& shift, const Input& outcome, const Array& saved, const Input& d_next, const Array& d_latent,
-             const Array& gradient) {
-            dynamics_pass(t, weights, latent, action, shift, outcome, saved, std::nullopt, d_next, d_latent, gradient);
+             const Array& sums, bool fresh) {
+            dynamics_pass(t, weights, latent, action, shift, outcome, saved, std::nullopt, d_next, d_latent,
+                          {sums, fresh});
           },
           "weights"_a, "latent"_a, "action"_a, "shift"_a, "outcome"_a, "saved"_a, "d_next"_a, "d_latent"_a,
-          "gradient"_a)
+          "sums"_a, "fresh"_a)
       .def(
           "heads_forward",
           [](SlotTrainer& t, const HeadsWeights& weights, const Input& latent, const Array& saved,
@@ -265,7 +275,7 @@ inline void bind_trainer(nanobind::module_& m) {
              const MaybeArray& own) {
             const MaybeInput none;
             heads_pass(t, weights, latent, saved, {policy, numbers, outcome, blocks, own},
-                       {none, none, none, none, none}, std::nullopt, std::nullopt);
+                       {none, none, none, none, none}, std::nullopt, {});
           },
           "weights"_a, "latent"_a, "saved"_a, "policy"_a, "numbers"_a, "outcome"_a.none(), "blocks"_a.none(),
           "own"_a.none())
@@ -273,13 +283,23 @@ inline void bind_trainer(nanobind::module_& m) {
           "heads_backward",
           [](SlotTrainer& t, const HeadsWeights& weights, const Input& latent, const Array& saved,
              const MaybeInput& policy, const MaybeInput& numbers, const MaybeInput& outcome, const MaybeInput& blocks,
-             const MaybeInput& own, const Array& d_latent, const Array& gradient) {
+             const MaybeInput& own, const Array& d_latent, const Array& sums, bool fresh) {
             const MaybeArray none;
             heads_pass(t, weights, latent, saved, {none, none, none, none, none},
-                       {policy, numbers, outcome, blocks, own}, d_latent, gradient);
+                       {policy, numbers, outcome, blocks, own}, d_latent, {sums, fresh});
           },
           "weights"_a, "latent"_a, "saved"_a, "d_policy"_a, "d_numbers"_a, "d_outcome"_a.none(), "d_blocks"_a.none(),
-          "d_own"_a.none(), "d_latent"_a, "gradient"_a);
+          "d_own"_a.none(), "d_latent"_a, "sums"_a, "fresh"_a)
+      .def(
+          "add_up",
+          [](SlotTrainer& t, const Input& sums, const Array& gradient) {
+            const auto size = static_cast<int64_t>(gradient.size());
+            const float* from = data_of<float>(sums, "sums", {SlotTrainer::kGroups * size});
+            float* to = data_of<float>(gradient, "gradient", {size});
+            nb::gil_scoped_release release;
+            t.add_up(size, from, to);
+          },
+          "sums"_a, "gradient"_a);
 }
 
 }  // namespace slot_step
