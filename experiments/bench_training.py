@@ -207,7 +207,7 @@ def learning(trainer: TimedTrainer, at_least: float) -> Figures:
         with torch.autocast(learner.device.type, torch.bfloat16, enabled=config.learner.bf16):
             network = network_to_train(learner.network, native)
             losses, _ = losses_of(network, tensors, share, learner.discount, skipped)
-        learner.optimizer.zero_grad(set_to_none=True)
+        learner.optimizer.zero_grad()
         (losses.mean(1) * weight).sum().backward()
 
     def bare(*options: Any) -> None:

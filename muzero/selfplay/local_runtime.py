@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from muzero.config import Config, cores
-from muzero.runs.memory import settle_memory
+from muzero.runs.memory import settle_memory, spare_present_objects
 from muzero.runs.processes import WorkerDied, die_with, last_words, pick_device, reason_of_death
 from muzero.selfplay.serialization import (
     GENERATION_GAMES,
@@ -189,6 +189,7 @@ def _start_child(parent: int, config: Config, threads: int, first_game: int, wor
         torch.set_num_threads(threads if config.search.lanes == 1 else 1)
         _worker = make_worker(config, device=str(pick_device(config.runtime.device)))
         _worker.begin_at(first_game)
+        spare_present_objects()
 
 
 def _play_in_child(request: PlayRequest, weights: dict[str, Any], past_self: dict[str, Any] | None) -> PlayResult:

@@ -14,6 +14,7 @@ from muzero.config import LearnerConfig
 from muzero.data.replay_buffer import Batch
 from muzero.model.interface import BaseNetwork
 from muzero.training.backend import NativeTraining, native_training, network_to_train
+from muzero.training.joint_adamw import JointAdamW, joint_views
 from muzero.training.losses import LOSSES, compiled_losses, window_losses
 from muzero.training.peers import Peers
 
@@ -71,9 +72,10 @@ class Learner:
         decayed = [p for p in network.parameters() if p.ndim > 1]
         others = [p for p in network.parameters() if p.ndim <= 1]
         groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=config.lr, fused=True)
+        self.optimizer = JointAdamW(groups, config.lr)
         self.steps = 0
-        self._ema = {name: p.detach().clone() for name, p in network.named_parameters()} if config.ema else None
+        self._averages = [values.clone() for values in self.optimizer.values]  # running averages, for config.ema
+        self._ema = self._named(self._averages) if config.ema else None
         self._sums = torch.zeros(len(LOSSES) + 3, device=self.device)  # sums of losses, total, gradient norm, TD error
         self._summed = 0
         self._weighted = -1, self._sums  # iteration, and its loss weights; -1 before the first
@@ -140,18 +142,13 @@ class Learner:
         """Give the other processes the weights, averages and optimiser of rank 0; all processes must call it."""
         if self.peers is None:
             return
-        counters = torch.tensor([self.steps, len(self.optimizer.state)])
+        counters = torch.tensor([self.steps])
         self.peers.share_tensors({"counters": counters})
         self.steps = int(counters[0])
         tensors = {f"weights/{name}": parameter.detach() for name, parameter in self.network.named_parameters()}
         tensors |= {f"ema/{name}": average for name, average in (self._ema or {}).items()}
-        if counters[1]:
-            for name, parameter in self.network.named_parameters():
-                memory = self.optimizer.state[parameter]
-                if not memory:
-                    memory["step"] = torch.zeros((), device=self.device)
-                    memory |= {key: torch.zeros_like(parameter) for key in ("exp_avg", "exp_avg_sq")}
-                tensors |= {f"{key}/{name}": tensor for key, tensor in memory.items()}
+        for name, parameter in self.network.named_parameters():
+            tensors |= {f"{key}/{name}": tensor for key, tensor in self.optimizer.state[parameter].items()}
         self.peers.share_tensors(tensors)
 
     def _step(self, batch: Batch, iteration: int) -> Tensor:
@@ -169,13 +166,12 @@ class Learner:
             self.peers.add_up([whole])
         means = (losses * tensors["weights"]).sum(1) / whole
         total = (means * weight).sum()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         total.backward()  # type: ignore[no-untyped-call]
         if self.peers is not None:
             means, total, td_error = means.detach(), total.detach(), self.peers.rows_of_all(td_error)
-            gradients = [p.grad for p in self.network.parameters() if p.grad is not None]
-            self.peers.add_up([*gradients, means, total])
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.clip)
+            self.peers.add_up([*self.optimizer.gradients, means, total])
+        norm = self.optimizer.clip(config.clip)
         self.optimizer.step()
         self.steps += 1
         if self._ema is not None:
@@ -230,9 +226,16 @@ class Learner:
 
     @torch.no_grad()
     def _update_ema(self) -> None:
-        assert self._ema is not None
-        averages, now = list(self._ema.values()), [p.detach() for p in self.network.parameters()]
-        torch._foreach_lerp_(averages, now, max(1 - self.config.ema, _EMA_SHARE / (_EMA_SHARE + self.steps)))
+        share = max(1 - self.config.ema, _EMA_SHARE / (_EMA_SHARE + self.steps))
+        for average, now in zip(self._averages, self.optimizer.values, strict=True):
+            average.lerp_(now, share)
+
+    def _named(self, arrays: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Parts of joint arrays of the optimiser's groups, by the name of the parameter, in the network's order."""
+        views: dict[nn.Parameter, Tensor] = {}
+        for group, array in zip(self.optimizer.param_groups, arrays, strict=True):
+            views |= dict(zip(group["params"], joint_views(array, group["params"]), strict=True))
+        return {name: views[parameter] for name, parameter in self.network.named_parameters()}
 
     @property
     def ema(self) -> dict[str, Tensor] | None:

@@ -21,7 +21,7 @@ from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.runs.display import Display
 from muzero.runs.files import writing
-from muzero.runs.memory import give_back_memory
+from muzero.runs.memory import give_back_memory, spare_present_objects
 from muzero.runs.metrics import Metrics
 from muzero.runs.processes import pick_device
 from muzero.runs.run_directory import EXIT_REQUEUE, Interruption, RunDirectory
@@ -119,6 +119,7 @@ class Trainer:
                         self.request()
                 if config.evaluation.every and not self.finished:
                     self._agent_to_evaluate()  # takes its memory and compiles at the start, not at the first evaluation
+                spare_present_objects()
                 while not self.finished:
                     record, clock = self.iterate()
                     self.metrics.log(record, clock)
