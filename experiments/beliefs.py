@@ -36,7 +36,7 @@ from experiments import common
 from experiments.common import Row, Run
 from muzero.agents.agent_spec import AgentSpec, load_network, trained_for
 from muzero.agents.agents import Policy
-from muzero.config import require
+from muzero.config.fields import require
 from muzero.matches.belief_check import BeliefCheck, card_beliefs, compare_beliefs, has_card_beliefs
 from muzero.matches.match_config import require_same_rules
 from muzero.matches.value_check import played_positions

@@ -34,7 +34,7 @@ from matplotlib.figure import Figure
 
 from experiments import common
 from experiments.common import MatchSpec, Row, agent_of
-from muzero.config import require
+from muzero.config.fields import require
 
 ABLATIONS = ("no_ego", "wrong_ego", "zero_all")
 WAYS: dict[str, dict[str, Any]] = {

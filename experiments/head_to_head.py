@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from experiments import common
 from experiments.common import MatchSpec, Row, Run, agent_of
-from muzero.config import require
+from muzero.config.fields import require
 
 
 def pairs_of(a: Sequence[Run], b: Sequence[Run], all_pairs: bool) -> list[tuple[Run, Run]]:

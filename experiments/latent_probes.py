@@ -44,7 +44,7 @@ from experiments import common
 from experiments.common import Row, Run
 from muzero.agents.agent_spec import AgentSpec, load_network, trained_for
 from muzero.agents.agents import Policy, Situation
-from muzero.config import require
+from muzero.config.fields import require
 from muzero.matches.match_config import require_same_rules
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec

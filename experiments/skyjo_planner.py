@@ -33,7 +33,7 @@ from experiments.common import Row, Run
 from muzero.agents.agents import Agent, Policy, Searcher, Situation
 from muzero.agents.bots import Bot
 from muzero.agents.loading import load_agent
-from muzero.config import require
+from muzero.config.fields import require
 from muzero.matches.value_check import check_values, network_values
 from muzero.model.interface import BaseNetwork
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from experiments import common
 from experiments.common import MatchSpec, Row, agent_of
-from muzero.config import require
+from muzero.config.fields import require
 
 
 def match_specs(options: argparse.Namespace) -> list[MatchSpec]:

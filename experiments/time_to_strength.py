@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from experiments import common
 from experiments.common import MatchSpec, Row, Run, agent_of
-from muzero.config import require
+from muzero.config.fields import require
 
 ALL_BOTS = "bots of the curriculum"
 GOALS = {ALL_BOTS: 0.90, "greedy": 0.65}

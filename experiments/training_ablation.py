@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 from experiments import common
 from experiments.common import MatchSpec, Row, Run, agent_of
-from muzero.config import require
+from muzero.config.fields import require
 from muzero.matches import ladder
 
 

@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 import conf
 import env
 from muzero.config import Config, GameConfig, LearnerConfig, ModelConfig, PoolConfig, cores, scheduled
-from muzero.config_fields import Section, choice, number, ramp, schedule, setting
+from muzero.config.fields import Section, choice, number, ramp, schedule, setting
 from muzero.model.network import Network
 from muzero.model.presets import count_parameters
 from muzero.model.spec import GameSpec
@@ -117,7 +117,8 @@ def test_every_setting_has_a_meaning_and_a_default_within_its_range() -> None:
 def test_config_module_imports_nothing_of_the_rooms() -> None:
     code = "import sys, muzero.config; print(*sorted(n for n in sys.modules if n.split('.')[0] in {'muzero', 'env'}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["muzero", "muzero.config", "muzero.config_fields"]
+    modules = [f"muzero.config{name}" for name in ("", ".fields", ".machine", ".sections")]
+    assert done.stdout.split() == ["muzero", *modules]
 
 
 @pytest.mark.parametrize(

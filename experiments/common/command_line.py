@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from muzero.config import require
+from muzero.config.fields import require
 
 
 def command_text(script: str | Path, arguments: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]
 
 import env
 from muzero.agents.agent_spec import AgentSpec, fingerprint, resolve, resolve_value_function, value_fingerprint
-from muzero.config import require
+from muzero.config.fields import require
 from muzero.matches.match import play_matches
 from muzero.matches.match_config import MatchConfig, with_defaults
 from muzero.matches.workers import make_worker_pool

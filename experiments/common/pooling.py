@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from experiments.common.match_specs import Row
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec
-from muzero.config import require
+from muzero.config.fields import require
 from muzero.matches.results import COUNTS, win_rate_row
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from muzero.agents.agent_spec import AgentSpec
-from muzero.config import require
+from muzero.config.fields import require
 from muzero.runs import run as run_reader
 from muzero.runs.run import Run
 

@@ -42,7 +42,7 @@ from muzero.agents.simulator import Simulator
 from muzero.agents.situation import Agent
 from muzero.agents.value_model import NetworkFeatures, PublicFeatures, ValueModel, fit_value_model
 from muzero.config import ModelConfig, SearchConfig
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork
 from muzero.model.network import make_network
 from muzero.model.shapes import misfit

@@ -25,7 +25,7 @@ from muzero.agents.analysis import PositionAnalysis, analyse_positions
 from muzero.agents.bots import Bot, Random
 from muzero.agents.situation import Agent, Situation
 from muzero.config import SearchConfig
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork
 from muzero.search.planner import Planner
 

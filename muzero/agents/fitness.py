@@ -8,7 +8,7 @@ import torch
 
 import env
 from muzero.config import SearchConfig
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork
 
 

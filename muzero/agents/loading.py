@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muzero.agents.agent_spec import AgentSpec, build, resolve, trained_for
 from muzero.agents.situation import Agent
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 
 def load_agent(text: str, *, game: str = "", players: int = 0, batch: int = 256) -> Agent:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 import env
 from muzero.agents.bots import Bot
 from muzero.agents.situation import Situation
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork
 
 

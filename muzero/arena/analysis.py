@@ -19,7 +19,7 @@ import env
 from muzero.agents.agent_spec import AgentSpec, build, resolve, shipped_agents, trained_for
 from muzero.agents.agents import Searcher
 from muzero.agents.analysis import PositionAnalysis, analyse_rows
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 _WORLDS = 16  # samples by which the slots with hidden cards are found
 _PREFIX = "count_"  # of the fields that count unseen cards, before the name of the card

@@ -8,7 +8,7 @@ from typing import Any
 
 import env
 from muzero.agents.agent_spec import AgentSpec, build, resolve, shipped_agents, trained_for
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 _SIMULATIONS = (4, 16, 64)  # strengths in which a shipped agent is offered
 

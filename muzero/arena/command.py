@@ -27,7 +27,7 @@ from muzero.arena.catalogue import Catalogue
 from muzero.arena.rooms import Rooms, Timing
 from muzero.arena.server import STATIC, Limits, make_app
 from muzero.arena.store import Store
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.matches.arguments import describe_keys, parse_overrides
 
 HELP = {

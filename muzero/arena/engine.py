@@ -25,7 +25,7 @@ from muzero.agents import agent_spec
 from muzero.agents.agent_spec import AgentSpec, shipped_agents
 from muzero.arena.analysis import Analyst, Position, card_names
 from muzero.arena.requests import SCHEMA, Request, parse_request, positions_of
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 MOST_BYTES = 4 << 20  # of a line
 _MOST_LINES = 4096  # lines read ahead; more wait in the pipe

@@ -16,7 +16,7 @@ import numpy as np
 import env
 from env.fair_deal import FairDeal
 from env.game_record import GameRecord
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 COUNTS = "counts"  # group of an observation that is no part of the table: it is shown as the exact belief
 

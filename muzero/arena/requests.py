@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 import env
 from muzero.arena.analysis import Position
 from muzero.arena.schema import Message, explain
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 SCHEMA = 1  # version of requests and answers
 

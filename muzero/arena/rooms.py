@@ -19,7 +19,7 @@ from env.fair_deal import FairDeal
 from muzero.arena.live_game import LiveGame
 from muzero.arena.messages import Create, encode
 from muzero.arena.store import Store
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 if TYPE_CHECKING:
     from muzero.arena.brain import Brain

@@ -29,7 +29,7 @@ from muzero.agents.agent_spec import AgentSpec, build, join_options, resolve, tr
 from muzero.agents.situation import Agent, Situation
 from muzero.arena.analysis import Analyst, Position, card_names, default_analyst, exact_belief
 from muzero.arena.live_game import Event, LiveGame, RoundEnd
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.matches.arguments import describe_keys, parse_overrides
 
 HELP = {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import env
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.replay_buffer import Batch
 from muzero.model.spec import GameSpec
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muzero.config import Config
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.returns import lambda_returns, n_step_returns
 from muzero.data.sum_tree import FAN, SumTree, pick
 from muzero.data.targets import FRAMES, Moves, Targets, unroll
@@ -103,7 +103,7 @@ class ReplayBuffer:
       num_players, width, num_actions, num_phases: numbers of players, integers of an observation, actions and phases.
       frame: order of the seats in the network's numbers, "root" or "mover".
       moves: moves that a search knows of the rules.
-      config: settings of the run, whose defaults and ranges muzero/config.py declares: those of `replay`,
+      config: settings of the run, whose defaults and ranges muzero/config/sections.py declares: those of `replay`,
         `learner.unroll` (steps of a window after its first position, K), `learner.td_steps` and
         `learner.td_lambda` (returns) and `search.discount` (of the returns, per decision).
       num_slots: number of slots of all players whose hidden cards are stored.

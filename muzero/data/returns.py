@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 
 def n_step_returns(

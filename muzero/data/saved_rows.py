@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.trajectory import require_range, unpack_legal
 from muzero.model.spec import GameSpec
 

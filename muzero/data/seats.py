@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 
 def seats_from(first: ArrayLike, players: int, count: int | None = None) -> NDArray[np.int64]:

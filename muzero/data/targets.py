@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcts import PhaseTable
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.seats import from_seats, seat_distance
 from muzero.data.trajectory import Rows
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.returns import latest_values
 
 DECISION, EPISODE, RING = "decision", "episode", "ring"

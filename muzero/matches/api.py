@@ -10,7 +10,7 @@ import env
 from muzero.agents.agent_spec import AgentSpec, fingerprint, load_value_model, resolve, trained_for
 from muzero.agents.loading import load_agent
 from muzero.agents.situation import Agent
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.matches import match
 from muzero.matches.games import Games
 from muzero.matches.match_config import MatchConfig, with_defaults

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import env
 from muzero.agents.agents import Policy
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.matches.value_check import played_positions
 from muzero.model.interface import BaseNetwork
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from muzero.agents import agent_spec
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.matches.arguments import SHARED_HELP, describe_keys, parse_overrides
 from muzero.matches.match import play_match
 from muzero.matches.match_config import MatchConfig, with_defaults

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 import env
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec, join_options, resolve, trained_for
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.matches import results
 from muzero.matches.arguments import SHARED_HELP, describe_keys, parse_overrides
 from muzero.matches.match import play_matches

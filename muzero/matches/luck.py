@@ -24,7 +24,7 @@ import env
 from env import game_record
 from env.game_record import GameRecord
 from muzero.agents.value_model import COMPONENTS, ValueModel
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -18,7 +18,7 @@ from muzero.agents.agent_spec import (
     trained_for,
     value_fingerprint,
 )
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.matches.chunk import MatchChunk
 from muzero.matches.luck import COLUMNS
 from muzero.matches.store import GameRecordWriter, MatchStore

@@ -22,7 +22,7 @@ import env
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec, build, fingerprint
 from muzero.agents.situation import Agent, Situation
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.matches.paired_games import next_to_act
 from muzero.runs.files import (
     CheckpointError,

@@ -21,7 +21,7 @@ import torch
 from muzero.agents.agent_spec import AgentSpec, build, load_value_model
 from muzero.agents.situation import Agent
 from muzero.config import cores
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.matches.chunk import MatchChunk
 from muzero.matches.games import Games
 from muzero.matches.paired_games import paired_games

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.layers import SeatIndices, sum_of_pair_products
 
 if TYPE_CHECKING:

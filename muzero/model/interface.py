@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.layers import Support
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from muzero.config import ModelConfig
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.encoders import ColumnsEncoder, TransformerEncoder, groups_read
 from muzero.model.flat import FlatCardBeliefs, FlatDynamics, FlatPolicy, FlatTrunk
 from muzero.model.interface import BaseNetwork, Prediction

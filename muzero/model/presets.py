@@ -14,7 +14,7 @@ from torch import nn
 
 import env
 from muzero.config import ModelConfig
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 

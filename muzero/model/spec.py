@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import env
 from mcts import PhaseTable
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 if TYPE_CHECKING:
     from muzero.config import ModelConfig

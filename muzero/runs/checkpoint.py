@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from muzero.config import ModelConfig, SearchConfig
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.runs.files import (
     DRAFT,
     Arrays,

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from omegaconf import OmegaConf
 from safetensors import SafetensorError
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.runs.schema import MOST_NESTING, Check, SchemaError, anything, check_value, mapping, refuse
 
 DRAFT = ".draft-"  # part of the name of a file or directory that is not complete yet

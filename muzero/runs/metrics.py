@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.runs.files import parse_json, read_bytes, wrap_errors, writing
 from muzero.runs.schema import Check, anything, listing, mapping, maybe, real, record, refuse, whole
 

@@ -29,7 +29,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.runs.curves import Estimate, make_figures, measure, win_rate
 from muzero.runs.files import WriteError, write_whole, writing
 from muzero.runs.markdown import markdown_table

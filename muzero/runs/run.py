@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.runs import metrics
 from muzero.runs.files import read_json, read_yaml
 from muzero.runs.metrics import Record

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, get_args, get_origin, get_type_hints
 
-from muzero.config_fields import Section
+from muzero.config.fields import Section
 
 Check = Callable[[Any, str], None]
 

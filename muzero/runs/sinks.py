@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.runs.metrics import METRICS, Record, flatten
 
 MODES = ("online", "offline", "disabled")

@@ -19,7 +19,7 @@ from torch import Tensor
 
 import env
 from mcts import ActionTable, Config, Requests, Search
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.search.plan import Analysis, Plan
 
 if TYPE_CHECKING:

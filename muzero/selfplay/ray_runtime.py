@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from muzero.config import Config, cores
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.runs.memory import settle_memory
 from muzero.runs.processes import WorkerDied, first_line, join_ray, leave_ray
 from muzero.selfplay.serialization import (

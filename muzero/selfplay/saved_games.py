@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.saved_rows import check_rows
 from muzero.model.spec import GameSpec
 from muzero.runs.files import require_arrays

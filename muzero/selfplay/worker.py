@@ -20,7 +20,7 @@ from torch import Tensor
 import env
 from env.game_record import GameRecord
 from muzero.config import Config
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.seats import to_seats
 from muzero.data.trajectory import Episode, TrajectoryBuffer
 from muzero.model.interface import BaseNetwork

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.stats.checks import Floats, require_inside_unit, to_vector
 
 _TARGETED = 0.8  # share of the wealth that is bet as suits an advantage of exactly d; the rest follows the results

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 
 Floats = NDArray[np.float64]
 

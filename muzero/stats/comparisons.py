@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import mannwhitneyu, norm
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.stats.checks import require_inside_unit, to_vector
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.stats.checks import Floats, require_count, require_inside_unit
 from muzero.stats.intervals import Interval
 from muzero.stats.paired_deals import deals_of, paired_bootstrap

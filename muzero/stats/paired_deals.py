@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binomtest, norm
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.stats.checks import Floats, require_count, require_inside_unit, to_vector
 from muzero.stats.intervals import Interval, wilson
 

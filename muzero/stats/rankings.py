@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from scipy.special import expit
 from scipy.stats import norm
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.stats.checks import Floats, require_inside_unit
 from muzero.stats.ratings import ELO_PER_LOGIT, Rating
 

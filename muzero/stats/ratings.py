@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, xlogy
 from scipy.stats import chi2, norm
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.stats.checks import Floats, require_between, require_inside_unit
 from muzero.stats.intervals import Interval, wilson
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.stats.checks import Floats, require_inside_unit, to_vector
 
 # Shares of the wealth that `sequential_test` bets; an equal part of the wealth follows each of them. The best share for

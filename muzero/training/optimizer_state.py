@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.runs.files import CheckpointError, Json, wrap_errors
 from muzero.runs.tensors import Tensors
 

@@ -27,7 +27,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.replay_buffer import Batch
 from muzero.runs.processes import first_line
 

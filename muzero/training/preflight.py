@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import env
 from muzero.config import Config, GameConfig
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.augmentation import SlotPermutation
 from muzero.data.replay_buffer import megabytes_needed
 from muzero.model.encoders import groups_read

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor, nn
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.data.saved_rows import check_rows
 from muzero.model.spec import GameSpec
 from muzero.runs.checkpoint import STATE, Checkpoint

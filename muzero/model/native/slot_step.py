@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mcts import Requests
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.encoders import ColumnsEncoder
 from muzero.model.flat import FlatDynamics, FlatPolicy, FlatTrunk
 from muzero.model.native import _native

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork, Prediction
 from muzero.model.native import _native
 from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors, flat, of_layers

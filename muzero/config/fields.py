@@ -140,3 +140,9 @@ class Section:
 
     def check_together(self) -> None:
         """Raises a ValueError if values that are good alone do not fit each other."""
+
+
+def scheduled(pairs: Sequence[Sequence[Any]], iteration: int, otherwise: Any) -> Any:
+    """Number that a schedule has reached at an iteration; `otherwise` if the schedule is empty."""
+    reached = [number for start, number in pairs if start <= iteration]
+    return reached[-1] if reached else otherwise

@@ -1,7 +1,7 @@
 """Settings of a run as dataclasses. Hydra fills them from conf/ and refuses keys that are not here.
 
 A setting is declared once: its default, its range and its meaning are the arguments of `number`, `choice` or another
-function of muzero/config_fields.py, and `Config.check` compares all values with their ranges. Checks that need a game,
+function of muzero/config/fields.py, and `Config.check` compares all values with their ranges. Checks that need a game,
 a network or the machine are in muzero/training/preflight.py. Settings of the trees are declared in mcts/config.h.
 """
 
@@ -9,13 +9,22 @@ a network or the machine are in muzero/training/preflight.py. Settings of the tr
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from muzero.config_fields import Section, choice, flag, listing, number, ramp, schedule, setting, text, tree_setting
-from muzero.config_fields import require as require
+from muzero.config.fields import (
+    Section,
+    choice,
+    flag,
+    listing,
+    number,
+    ramp,
+    require,
+    schedule,
+    setting,
+    text,
+    tree_setting,
+)
 
 BACKENDS = ("auto", "native", "eager", "compiled", "compiled_dynamic", "cuda_graphs")
 
@@ -434,16 +443,3 @@ class Config(Section):
         require(inside, "selfplay.players", f"game.players={self.game.players} among them, or none", mixed)
         expected = f"at least {least}, one per worker" + (" and number of players" if mixed else "")
         require(self.selfplay.tables >= least, "selfplay.tables", expected, self.selfplay.tables)
-
-
-def scheduled(pairs: Sequence[Sequence[Any]], iteration: int, otherwise: Any) -> Any:
-    """Number that a schedule has reached at an iteration; `otherwise` if the schedule is empty."""
-    reached = [number for start, number in pairs if start <= iteration]
-    return reached[-1] if reached else otherwise
-
-
-def cores() -> int:
-    """CPU cores available to this process (SLURM limits respected)."""
-    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    return max(1, min(free, int(given))) if given.isdigit() else free
