@@ -135,8 +135,9 @@ def _draw(
             shown = [row["luck"] for row in own] if adjusted else own
             ends = [(row["low"], row["high"]) for row in shown] if adjusted else [common.interval(row) for row in own]
             y = [row["win_rate"] for row in shown]
-            bars = [[at - low for at, (low, _) in zip(y, ends, strict=True)]]
-            bars += [[high - at for at, (_, high) in zip(y, ends, strict=True)]]
+            # An adjusted rate may lie below 0 or above 1, the ends of its interval may not.
+            bars = [[max(0.0, at - low) for at, (low, _) in zip(y, ends, strict=True)]]
+            bars += [[max(0.0, high - at) for at, (_, high) in zip(y, ends, strict=True)]]
             look = {"fillstyle": "none", "linestyle": "none", "alpha": 0.6} if luck and not adjusted else {}
             label = f"{run}, luck taken out" if adjusted else run
             style = {"marker": "o", "capsize": 3, "color": f"C{number}", "linestyle": line, **look}
