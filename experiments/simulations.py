@@ -5,20 +5,22 @@
 Each run plays the opponent (by default the game's held-out bot) with every number of simulations, 0 meaning the policy
 alone, and against itself with the next smaller number. A planner that plans wins at least half of every match of the
 second kind. Every deal is played from every seat. The result of each match is a file in DIR/parts: a repeated command
-plays only what is missing.
+plays only what is missing. With `--luck AGENT` (or `--luck linear`) luck is taken out of the results as well: a match
+of 256 against 64 simulations is close to even, and plain games tell so small a difference only in thousands.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import common
@@ -61,11 +63,17 @@ def _labels(run: Run, iteration: int, kind: str, count: int, other: str) -> dict
     return {**labels, "kind": kind, "simulations": count, "other": other}
 
 
-def markdown(rows: Sequence[Row], command: str) -> str:
-    """The results as a page of Markdown."""
+def markdown(rows: Sequence[Row], command: str, luck: bool = False) -> str:
+    """The results as a page of Markdown; `luck`: whether to show them with the luck taken out too."""
     lines = ["# Strength by simulations", "", f"    {command}", ""]
     lines += ["Whole games on paired deals; 95 % intervals by deals. 0 simulations: the policy alone.", ""]
     runs = list(dict.fromkeys(row["run"] for row in rows))
+    texts, titles = [common.rate], runs
+    if luck:
+        values = ", ".join(dict.fromkeys(row["luck"]["value"] for row in rows))
+        lines[-1:] = [f"Luck is taken out by the values of {values}; behind each such figure: how many plain games one"]
+        lines += ["game is worth.", ""]
+        texts, titles = [*texts, common.luck_free_rate], [t for run in runs for t in (run, f"{run}, luck taken out")]
     for kind, title in (
         (AGAINST_OPPONENT, "Against {other}"),
         (AGAINST_FEWER, "Against itself with fewer simulations"),
@@ -78,36 +86,71 @@ def markdown(rows: Sequence[Row], command: str) -> str:
         cells = []
         for name, key in zip(names, keys, strict=True):
             by_run = {row["run"]: row for row in found if (row["simulations"], row["other"]) == key}
-            cells.append([name, *(common.rate(by_run[run]) if run in by_run else "" for run in runs)])
-        lines += [*common.table(["simulations", *runs], cells), ""]
+            cells.append([name, *(text(by_run[run]) if run in by_run else "" for run in runs for text in texts)])
+        lines += [*common.table(["simulations", *titles], cells), ""]
     games = sorted({row["games"] for row in rows})
     return "\n".join([*lines, f"Games per match: {', '.join(map(str, games))}."]) + "\n"
 
 
-def plot(rows: Sequence[Row]) -> Figure:
-    """Win rate against the opponent by simulations, a line per run."""
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
+def plot(rows: Sequence[Row], luck: bool = False) -> Figure:
+    """Win rates by simulations, against the opponent and against fewer simulations, a colour per run.
+
+    Args:
+      rows: results of all matches.
+      luck: whether to draw the results with the luck taken out too, as filled markers beside hollow ones.
+    """
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
     found = [row for row in rows if row["kind"] == AGAINST_OPPONENT]
     counts = sorted({row["simulations"] for row in found})
-    for run in dict.fromkeys(row["run"] for row in found):
-        own = sorted((row for row in found if row["run"] == run), key=lambda row: row["simulations"])
-        x = [counts.index(row["simulations"]) for row in own]
-        y = [row["win_rate"] for row in own]
-        axes.errorbar(x, y, yerr=common.error_bars(own), marker="o", capsize=3, label=run)
-    axes.axhline(found[0]["fair_share"], color="black", linestyle="--", linewidth=1)
-    axes.set_xticks(range(len(counts)), [str(count) for count in counts])
+    _draw(left, found, [(count,) for count in counts], lambda row: (row["simulations"],), luck, "-")
+    left.set_xticks(range(len(counts)), [str(count) for count in counts])
     opponent = " and ".join(sorted({row["other"] for row in found}))
-    axes.set(xlabel="simulations per decision (0: policy alone)", ylabel=f"win rate against {opponent}")
-    axes.legend(title="95 % intervals by deals")
+    left.set(xlabel="simulations per decision (0: policy alone)", ylabel=f"win rate against {opponent}")
+    fewer = [row for row in rows if row["kind"] == AGAINST_FEWER]
+    pairs = sorted({(row["simulations"], int(row["other"])) for row in fewer})
+    _draw(right, fewer, pairs, lambda row: (row["simulations"], int(row["other"])), luck, "none")
+    right.set_xticks(range(len(pairs)), [f"{more}\nagainst {less}" for more, less in pairs])
+    right.set(xlabel="simulations per decision", ylabel="win rate against itself with fewer")
+    left.legend(title="95 % intervals by deals", fontsize="small")
     return figure
+
+
+def _draw(
+    axes: Axes,
+    rows: Sequence[Row],
+    keys: Sequence[tuple[int, ...]],
+    key_of: Callable[[Row], tuple[int, ...]],
+    luck: bool,
+    line: str,
+) -> None:
+    """Draw the win rates of every run at the places of their keys, plain and with the luck taken out."""
+    runs = list(dict.fromkeys(row["run"] for row in rows))
+    kinds = [False, True] if luck else [False]
+    for number, run in enumerate(runs):
+        own = sorted((row for row in rows if row["run"] == run), key=key_of)
+        for adjusted in kinds:
+            place = (number * len(kinds) + adjusted) - (len(runs) * len(kinds) - 1) / 2
+            x = [keys.index(key_of(row)) + 0.07 * place for row in own]
+            shown = [row["luck"] for row in own] if adjusted else own
+            ends = [(row["low"], row["high"]) for row in shown] if adjusted else [common.interval(row) for row in own]
+            y = [row["win_rate"] for row in shown]
+            # An adjusted rate may lie below 0 or above 1, the ends of its interval may not.
+            bars = [[max(0.0, at - low) for at, (low, _) in zip(y, ends, strict=True)]]
+            bars += [[max(0.0, high - at) for at, (_, high) in zip(y, ends, strict=True)]]
+            look = {"fillstyle": "none", "linestyle": "none", "alpha": 0.6} if luck and not adjusted else {}
+            label = f"{run}, luck taken out" if adjusted else run
+            style = {"marker": "o", "capsize": 3, "color": f"C{number}", "linestyle": line, **look}
+            axes.errorbar(x, y, yerr=bars, label=label, **style)
+    axes.axhline(rows[0]["fair_share"], color="black", linestyle="--", linewidth=1)
 
 
 def experiment(options: argparse.Namespace, command: str) -> None:
     """Plays the matches and writes table and plot."""
-    rows = common.play_match_specs(match_specs(options), options)
+    rows = common.play_match_specs(match_specs(options), options, options.luck)
     result = {"command": command, "rows": rows}
-    common.write_results(options.out, "simulations", result, markdown(rows, command), plot(rows))
+    luck = bool(options.luck)
+    common.write_results(options.out, "simulations", result, markdown(rows, command, luck), plot(rows, luck))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -118,6 +161,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--counts", nargs="+", type=int, default=[0, 4, 16, 64, 256], metavar="N", help="(default: 0 4 16 64 256)"
     )
     parser.add_argument("--opponent", help="agent to play against (default: the first of the run's held-out bots)")
+    parser.add_argument(
+        "--luck", default="", metavar="AGENT", help="take luck out, by the values of this agent's network, or linear"
+    )
     common.add_match_options(parser)
     return common.run_experiment(parser, experiment, argv)
 

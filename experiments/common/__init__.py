@@ -12,7 +12,7 @@ from experiments.common.files import DATA, published, write_results
 from experiments.common.match_specs import MatchSpec, Row, play_match_specs, read_parts
 from experiments.common.pooling import interval, over_pairs, over_seeds, pooled, with_holm
 from experiments.common.runs import agent_of, iteration_of, iterations_of, read_runs, same_players, variants
-from experiments.common.tables import published_matches, rate, seeds, signed
+from experiments.common.tables import luck_free_rate, published_matches, rate, seeds, signed
 from muzero.runs.markdown import markdown_table as table
 from muzero.runs.run import Run
 
@@ -29,6 +29,7 @@ __all__ = [
     "interval",
     "iteration_of",
     "iterations_of",
+    "luck_free_rate",
     "make_parser",
     "over_pairs",
     "over_seeds",

@@ -13,7 +13,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 import env
-from muzero.agents.agent_spec import AgentSpec, fingerprint, resolve
+from muzero.agents.agent_spec import AgentSpec, fingerprint, resolve, resolve_value_function, value_fingerprint
 from muzero.config.fields import require
 from muzero.matches.match import play_matches
 from muzero.matches.match_config import MatchConfig, with_defaults
@@ -41,7 +41,7 @@ class MatchSpec:
     labels: Mapping[str, Any]
 
 
-def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace) -> list[Row]:
+def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace, luck: str = "") -> list[Row]:
     """Plays all matches whose results are not yet in DIR/parts, one file per match; returns the results of all.
 
     Every match is checked before the first game is played.
@@ -49,6 +49,8 @@ def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace) ->
     Args:
       specs: matches to play, each with a name of its own.
       options: options of the command line: out, games, seed, rules, batch, workers, runtime, address.
+      luck: value function by which luck is taken out of the results (`luck` in the rows), "" for none. A stored result
+        without luck is played again, one with luck serves both.
     """
     rules = {key: yaml.safe_load(value) for key, _, value in (text.partition("=") for text in options.rules)}
     suffix = "--" + "-".join(f"{key}_{value}" for key, value in rules.items()) if rules else ""
@@ -63,6 +65,7 @@ def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace) ->
     for spec in specs:
         path = parts / f"{spec.name}.json"
         games = -(-options.games // spec.players) * spec.players
+        require(not luck or games >= 2 * spec.players, "--games", f"{2 * spec.players} or more with --luck", games)
         known = json.loads(path.read_text()) if path.exists() else {}
         agents = {side: resolve(AgentSpec.parse(getattr(spec, side))) for side in "ab"}
         wanted: Row = {"a": str(agents["a"]), "b": str(agents["b"]), "seed": options.seed, "games": games}
@@ -71,6 +74,8 @@ def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace) ->
         wanted |= {f"weights_{side}": fingerprint(agents[side]) for side in "ab"}  # a run may have been trained again
         if wanted["weights_a"] or wanted["weights_b"]:
             wanted["batch"] = options.batch  # rounding in networks may depend on the batch size
+        if luck and known:
+            wanted |= _value_function(luck, known["game"], spec.players)
         if all(known.get(key) == value for key, value in wanted.items()):
             rows[spec.name] = known
             continue
@@ -80,23 +85,31 @@ def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace) ->
                 f"{path}: played again, because the stored result has another {', '.join(differing)}", file=sys.stderr
             )
         config = MatchConfig(a=spec.a, b=spec.b, players=spec.players, games=games, seed=options.seed)
-        config.batch, config.out, config.rules = options.batch, str(path), rules
+        config.batch, config.out, config.rules, config.luck = options.batch, str(path), rules, luck
         configs[spec.name] = with_defaults(config)
     if not configs:
         return [rows[spec.name] for spec in specs]
     labels = {spec.name: spec.labels for spec in specs}
     names_of_agents = [text for config in configs.values() for text in (config.a, config.b)]
-    pool = make_worker_pool(names_of_agents, options.workers, options.runtime, options.address)
+    pool = make_worker_pool(names_of_agents, options.workers, options.runtime, options.address, luck)
     try:
         left = iter(configs)
         for config, result, games in play_matches(list(configs.values()), pool):
             name = next(left)
             by_deal = games.won.reshape(-1, config.players).mean(1).round(6).tolist()
             rows[name] = {**labels[name], **result, "by_deal": by_deal}
+            if luck:
+                rows[name] |= _value_function(config.luck, config.game, config.players)
             write_whole(Path(config.out), json.dumps(rows[name], indent=1) + "\n")
     finally:
         pool.close()
     return [rows[spec.name] for spec in specs]
+
+
+def _value_function(text: str, game: str, players: int) -> Row:
+    """Name and weights of the value function behind a stored result with luck."""
+    name = resolve_value_function(text, game, players)
+    return {"luck_value": name, "luck_weights": value_fingerprint(name)}
 
 
 def read_parts(out: Path) -> list[Row]:

@@ -16,6 +16,13 @@ def rate(row: Row) -> str:
     return f"{row['win_rate']:.3f} [{low:.3f}, {high:.3f}]"
 
 
+def luck_free_rate(row: Row) -> str:
+    """Win rate with the luck taken out, its interval, and how many plain games one game is worth, as text."""
+    luck = row["luck"]
+    worth = "" if luck["factor"] is None else f", {luck['factor']:.1f} x"
+    return f"{luck['win_rate']:.3f} [{luck['low']:.3f}, {luck['high']:.3f}]{worth}"
+
+
 def seeds(found: Row, form: str = ".3f") -> str:
     """Mean over seeds with its interval, as text."""
     if found["low"] is None:
