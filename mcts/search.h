@@ -302,6 +302,7 @@ class Search {
     softmax(&tree_.logit[e], tree_.node[node].legal, &tree_.prior[e], tree_.stride);
     float* value = &tree_.value[tree_.per_value(node)];
     fill_players(game, "value", values, tree_.node[node].to_play, value);
+    std::copy_n(value, config_.values(), &tree_.raw[tree_.per_value(node)]);
     tree_.node[node].raw_value = value[judge(config_, tree_, node)];
     tree_.node[node].expanded = 1;
   }
@@ -319,6 +320,7 @@ class Search {
       value[v] = reward[v] + config_.discount * value[v];
       reward[v] = 0;
     }
+    std::copy_n(value, config_.values(), &tree_.raw[tree_.per_value(node)]);
     tree_.node[node].raw_value = value[judge(config_, tree_, node)];
     tree_.node[node].expanded = 1;
   }
@@ -345,9 +347,11 @@ class Search {
       const float* below = &tree_.value[tree_.per_value(node)];
       const float discount = tree_.node[node].chance ? 1.0f : config_.discount;
       float* value = &tree_.value[tree_.per_value(up)];
+      const bool corrects = config_.correct_luck && tree_.node[up].chance;
       const auto count = static_cast<float>(tree_.node[up].evaluated++);
       for (int v = 0; v < V; ++v) {
         returns[v] = reward[v] + discount * returns[v];
+        if (corrects) returns[v] += tree_.raw[tree_.per_value(up) + static_cast<size_t>(v)] - expected(node, v);
         value[v] = (value[v] * count + returns[v]) / (count + 1.0f);
       }
       const size_t e = tree_.edge(up) + static_cast<size_t>(tree_.node[node].edge);
@@ -356,6 +360,12 @@ class Search {
       tree_.edge_values[e] += 1;
       node = up;
     }
+  }
+
+  // Value of a node, seen from its parent, as the network alone would have it.
+  float expected(size_t node, int v) const {
+    const size_t at = tree_.per_value(node) + static_cast<size_t>(v);
+    return tree_.reward[at] + config_.discount * tree_.raw[at];
   }
 
   // ---- the root --------------------------------------------------------------------------------------------

@@ -54,6 +54,7 @@ struct Tree {
   // Fields with an entry per node and player, [B, N, V].
   float* value;   // mean of the returns seen
   float* reward;  // reward on the edge from the parent
+  float* raw;     // value given by the network; at a chance node with the reward
 
   Tree(int batch, int nodes, int actions, int outcomes, int values)
       : batch(batch),
@@ -61,7 +62,7 @@ struct Tree {
         actions(actions),
         values(values),
         stride((std::max(actions, outcomes) + 7) / 8 * 8),
-        block((6 * stride + 2 * values + 15) / 16 * 16),
+        block((6 * stride + 3 * values + 15) / 16 * 16),
         node(size()),
         numbers_(make(size() * static_cast<size_t>(block))) {
     edge_visits = &numbers_[0].real;
@@ -72,6 +73,7 @@ struct Tree {
     child = &numbers_[5 * stride].whole;
     value = &numbers_[6 * stride].real;
     reward = value + values;
+    raw = reward + values;
   }
 
   Tree(const Tree&) = delete;

@@ -51,7 +51,8 @@ from muzero.runs import checkpoint
 from muzero.runs.tensors import weakness
 from muzero.search.backend import resolve_backend
 
-_SEARCH_OPTIONS = ("simulations", "algorithm", "backup", "value_scale", "value_visits", "chance_source", "merge")
+_SEARCH_OPTIONS = ("simulations", "algorithm", "backup", "value_scale", "value_visits", "visit_trust", "max_considered")
+_SEARCH_OPTIONS += ("chance_source", "correct_luck", "merge")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "bot": (),

@@ -117,6 +117,7 @@ class SearchConfig(Section):
     chance_source: str = tree_setting("chance_source")
     chance_choice: str = tree_setting("chance_choice")
     no_event: float = tree_setting("no_event")
+    correct_luck: bool = tree_setting("correct_luck")
     tree_threads: int = tree_setting("tree_threads")
     prior_temperature: float = number(
         1.0,
