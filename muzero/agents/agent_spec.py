@@ -11,7 +11,8 @@
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
     checkpoint  iteration=N  simulations=N  algorithm=gumbel|puct  backup=maxn|ego  value_scale=X|auto  value_visits=X
-                chance_source=learned|exact|uniform|cards  merge=on|off
+                visit_trust=X  max_considered=N  chance_source=learned|exact|uniform|cards  correct_luck=on|off
+                merge=on|off
                 backend=native|eager|compiled|compiled_dynamic  bf16=on|off  ablation=none|no_ego|wrong_ego|zero_all
                 (value_scale=auto weighs values by the error that was measured in training, see docs/search.md. Default
                 backend: native for slots networks on a CPU whose sizes are multiples of 16. Other networks

@@ -96,6 +96,7 @@ class ChanceProblem:
             "value_visits": float(rng.choice([0.0, 2.0])),
             "chance_source": str(rng.choice(["learned", "exact", "uniform"])),
             "chance_choice": str(rng.choice(["spread", "prior"])),
+            "correct_luck": bool(rng.integers(2)),
         } | fixed
         possible = rng.random((phases, actions)) < 0.7
         possible[np.arange(phases), rng.integers(0, actions, phases)] = True

@@ -357,6 +357,9 @@ class Reference:
         while at.up is not None:
             discount = 1.0 if at.chance else self.settings["discount"]
             returns = np.array(at.reward) + discount * returns
+            if at.up.chance and self.settings["correct_luck"]:  # own values come first in `returns`
+                as_expected = np.array(at.reward) + discount * np.array(at.returns[0])
+                returns = returns - as_expected + np.array(at.up.returns[0])
             at = at.up
             at.returns.append(list(returns))
 

@@ -161,7 +161,7 @@ def test_visits_of_outcomes_approach_their_probabilities(choice: str) -> None:
 PROBABILITIES, REWARDS = np.array([0.1, 0.55, 0.05, 0.3]), np.array([-3.0, -1.0, 0.5, 10.0])
 
 
-def three_visits(choice: str, keys: int) -> NDArray[np.float32]:
+def three_visits(choice: str, keys: int, **settings: Any) -> NDArray[np.float32]:
     """Estimates of an event's value from three visits, one per key."""
     world = ChanceWorld(
         next=np.zeros((1, 1, 4), np.int64),
@@ -178,7 +178,7 @@ def three_visits(choice: str, keys: int) -> NDArray[np.float32]:
         logits=np.zeros((2, 1), np.float32),
         outcome_logits=np.repeat(world.outcome_logits, 2, 0),
     )
-    search = chance_search([1], 4, simulations=4, chance_choice=choice, batch=keys)
+    search = chance_search([1], 4, simulations=4, chance_choice=choice, batch=keys, **settings)
     drawn = np.random.default_rng(0).integers(0, 2**63, keys).astype(np.uint64)
     found = explore_chance(search, world, np.zeros(keys, np.int64), legal=all_legal(keys, 1), keys=drawn)
     # The mean of four returns contains the chance node's own: the position in which nothing has been told.
@@ -195,6 +195,28 @@ def test_spread_visits_are_unbiased_and_prior_visits_are_not() -> None:
     always = three_visits("prior", 100)
     assert len(set(always.tolist())) == 1
     assert abs(always[0] - exact) > 0.3
+
+
+def test_corrected_values_do_not_depend_on_the_outcomes_drawn() -> None:
+    """Nothing happens after the event, so the afterstate's own value is all that there is to know of it."""
+    estimates = three_visits("spread", 100, correct_luck=True)
+    np.testing.assert_allclose(estimates, REWARDS[0], atol=1e-6)
+
+
+def test_corrected_values_contain_what_the_search_finds_below_an_outcome() -> None:
+    """After either outcome, of network value 1 and 3, one of two actions pays 5: worth 4 and 2 more than expected."""
+    reward = np.zeros((4, 2, 3, 1), np.float32)
+    reward[[1, 2], 1] = 5.0  # the second action at both positions after the event, which ends the game
+    following = np.full((4, 2, 3), 3)
+    following[0, :, 1], following[0, :, 2] = 1, 2
+    logits = np.zeros((4, 2), np.float32)
+    logits[0] = 20.0, -20.0
+    value = np.array([[0.0], [1.0], [3.0], [0.0]], np.float32)
+    world = ChanceWorld(following, reward, value, logits, np.repeat(log(np.array([0.0, 0.5, 0.5]))[None], 4, 0))
+    search = chance_search([1, 1], 3, simulations=400, discount=1.0, correct_luck=True, value_scale=1.0)
+    found = explore_chance(search, world, np.zeros(1, np.int64), legal=all_legal(1, 2))
+    # The afterstate is position 3, whose value is 0; below the outcomes, nearly all visits pay 5.
+    assert found.q[0, 0] == pytest.approx((5 - 1) / 2 + (5 - 3) / 2, abs=0.15)
 
 
 def dice_game(seed: int, actions: int = 3, outcomes: int = 5) -> tuple[ChanceWorld, float]:
