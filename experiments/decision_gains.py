@@ -84,7 +84,7 @@ def gains(
     at, action = (np.array(column, np.int64) for column in zip(*tried, strict=True)) if tried else (base[:0], base[:0])
     returns = action_returns(player, tables, rules, at, action, worlds).mean(1)
     value = {pair: float(number) for pair, number in zip(tried, returns, strict=True)}
-    phases = env.describe(tables.game, tables.num_players).phases
+    phases = tables.phase_names
     result: Row = {}
     for name in others:
         differs = np.flatnonzero(chosen[name] != base)
