@@ -53,8 +53,8 @@ class WorldSearch:
     def choose(self, visits: NDArray[np.int32], values: NDArray[np.float32]) -> NDArray[np.int64]:
         """Best actions [N] by the visits and values [N, A] of a search.
 
-        A tree of information sets recommends its most visited action, which is the surest. Worlds that are known in full
-        are averaged by value: what is at stake differs between them, and every world has the same number of visits.
+        A tree of information sets recommends its most visited action, which is the surest. Worlds that are known in
+        full are averaged by value: what is at stake differs between them, and all have the same number of visits.
         """
         allowed = visits > 0 if self.worlds else visits == visits.max(1, keepdims=True)
         return np.asarray(np.where(allowed, values, -np.inf).argmax(1))
