@@ -332,7 +332,8 @@ class SkipboRulesOfThumb : public SkipboPlanner {
 
   double worth_of_play(const SkipboView& view, int source, int pile) const {
     if (source == Skipbo::kStock) return 1000 + view.height(pile);
-    const int card = view.height(pile) + 1, next = card % Skipbo::kFull + 1;  // number played, and number that fits then
+    const int card = view.height(pile) + 1,
+              next = card % Skipbo::kFull + 1;  // number played, and number that fits then
     const int next_stock = view.card(Skipbo::kStock, 1);
     double worth = source >= Skipbo::kDiscards ? 3 : 6.0 - cards_in_hand(view);
     if (makes_room(view, pile)) worth += 30;
@@ -396,6 +397,7 @@ class SkipboRulesOfThumb : public SkipboPlanner {
 };
 
 struct SkipboBots : BotList<Skipbo, SkipboHpvpLowestTop, SkipboHpvpHighestTop, SkipboHpvpFirstPile, SkipboGreedy,
-                            SkipboGreedyRandomPile, RandomBot, SkipboRandomPlay, SkipboWildSaver, SkipboRulesOfThumb> {};
+                            SkipboGreedyRandomPile, RandomBot, SkipboRandomPlay, SkipboWildSaver, SkipboRulesOfThumb> {
+};
 
 }  // namespace env
