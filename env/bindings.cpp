@@ -13,6 +13,7 @@
 
 #include "env/description_bindings.h"
 #include "env/games.h"
+#include "env/world_search.h"
 #include "native/arrays.h"
 
 namespace nb = nanobind;
@@ -203,6 +204,15 @@ std::vector<std::shared_ptr<Bot>> seats_of(const PyEnv& env, const nb::list& bot
   return seats;
 }
 
+// Searches tables of whatever game they are of.
+void search_any(const AnyVecEnv& env, const std::vector<int>& rows, const WorldSearchOptions& options, int threads,
+                int32_t* visits, float* values) {
+  for_each_game([&](auto game) {
+    const auto* tables = dynamic_cast<const VecEnv<decltype(game)>*>(&env);
+    if (tables) search_worlds(*tables, rows, options, threads, visits, values);
+  });
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -381,6 +391,23 @@ NB_MODULE(_native, m) {
             e.take()->bot_actions(players, which, seed, o);
           },
           "bots"_a, "seed"_a, "out"_a, "chosen"_a = nb::none())
+      .def(
+          "search_worlds",
+          [](PyEnv& e, const std::vector<int>& rows, const Array& visits, const Array& values, const PyBot& playout,
+             const PyBot* opponents, int iterations, int worlds, bool own_views, bool until_round, double exploration,
+             double margin, uint64_t seed, int threads) {
+            WorldSearchOptions options{iterations, worlds, own_views, until_round, exploration, margin, seed, {}, {}};
+            options.playout = playout.seated_at(e);
+            if (opponents) options.opponents = opponents->seated_at(e);
+            const auto n = static_cast<int64_t>(rows.size());
+            int32_t* v = data_of<int32_t>(visits, "visits", {n, e.info().num_actions});
+            float* q = data_of<float>(values, "values", {n, e.info().num_actions});
+            const auto turn = e.take();
+            nb::gil_scoped_release release;
+            search_any(e.native(), rows, options, threads, v, q);
+          },
+          "rows"_a, "visits"_a, "values"_a, "playout"_a, "opponents"_a.none(), nb::kw_only(), "iterations"_a,
+          "worlds"_a, "own_views"_a, "until_round"_a, "exploration"_a, "margin"_a, "seed"_a, "threads"_a)
       .def(
           "play",
           [](PyEnv& e, const nb::list& bots, uint64_t bot_seed, uint64_t first_deal, const Array& scores,

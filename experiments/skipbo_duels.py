@@ -43,6 +43,7 @@ BOTS = (
     "hpvp_first_pile",
     "hpvp_highest_top",
     "hpvp",
+    "rules_of_thumb",
     "wild_saver",
 )
 TABLES = (("hpvp", "greedy"), ("wild_saver", "hpvp"))  # one bot among copies of another

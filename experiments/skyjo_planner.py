@@ -32,9 +32,10 @@ from experiments import common
 from experiments.common import Row, Run
 from muzero.agents.agents import Agent, Policy, Searcher, Situation
 from muzero.agents.bots import Bot
+from muzero.agents.expectimax import TurnSearch
 from muzero.agents.loading import load_agent
 from muzero.config.fields import require
-from muzero.matches.value_check import check_values, network_values
+from muzero.matches.value_check import check_values
 from muzero.model.interface import BaseNetwork
 
 DECK, TAKE = 0, 1
@@ -159,73 +160,10 @@ def regret_figures(agents: dict[str, Any], last: Positions, worlds: int, seed: i
 # ---- drawing or taking -------------------------------------------------------------------------------------------
 
 
-def turn_values(network: BaseNetwork, tables: env.VecEnv, mover: NDArray[np.int8]) -> Floats:
-    """Values [n] of positions for `mover`, by exhaustive search of the rest of the mover's turn.
-
-    Chance events are summed over with their exact probabilities; where the turn has passed the network's value of the
-    real position counts. Rewards of the turn are added.
-    """
-    here = np.arange(tables.num_envs)
-    over = ~tables.legal.any(1) | (tables.to_play != mover)
-    values = np.zeros(len(here))
-    if over.any():
-        ended = here[over]
-        seat = (mover[ended] - tables.to_play[ended]) % tables.num_players
-        predicted = network_values(network, tables.obs[ended])
-        values[ended] = np.where(tables.done[ended], 0.0, predicted[np.arange(len(ended)), seat])
-    going_on = here[~over]
-    for i in range(0, len(going_on), 256):
-        rows = going_on[i : i + 256]
-        values[rows] = np.nanmax(_action_values(network, tables, rows, mover), 1)
-    return values
-
-
-def _action_values(
-    network: BaseNetwork, tables: env.VecEnv, rows: NDArray[np.int64], mover: NDArray[np.int8]
-) -> Floats:
-    """Values [n, A] of the actions at some tables, NaN where illegal or equivalent to an earlier action."""
-    some = tables_like(tables, rows)
-    legal = some.legal & _first_of_kind(network, some)
-    at, action, outcome, chance = [], [], [], []
-    for a in np.flatnonzero(legal.any(0)):
-        asked = np.flatnonzero(legal[:, a])
-        sub = tables_like(some, asked)
-        odds = sub.odds(np.full(len(asked), a))
-        row, code = np.nonzero(odds)
-        at.append(asked[row])
-        action.append(np.full(len(row), a))
-        outcome.append(code)
-        chance.append(odds[row, code])
-    where, act, code, odds = (np.concatenate(x) for x in (at, action, outcome, chance))
-    after = tables_like(some, where)
-    after.step(act, outcomes=code)
-    owner = mover[rows[where]]
-    paid = after.rewards[np.arange(len(where)), owner].astype(np.float64).copy()
-    worth = odds * (paid + turn_values(network, after, owner))
-    found = np.full(legal.shape, np.nan)
-    found[legal] = 0.0
-    np.add.at(found, (where, act), worth)
-    return found
-
-
-def _first_of_kind(network: BaseNetwork, tables: env.VecEnv) -> NDArray[np.bool_]:
-    """Mask [n, A] of actions, one of each set of equivalent ones: those whose slots have the same classes."""
-    spec, classes = network.spec, tables.slot_classes()
-    first = np.ones((tables.num_envs, spec.num_actions), bool)
-    for t in range(tables.num_envs):
-        seen: set[tuple[int, ...]] = set()
-        for a in np.flatnonzero(tables.legal[t]):
-            key = (int(spec.kinds[a]), *(int(classes[t, s]) for s in spec.action_slots[a, :1] if s >= 0))
-            first[t, a] = key not in seen
-            seen.add(key)
-    return first
-
-
 def deck_take_figures(network: BaseNetwork, searchers: dict[int, Searcher], source: Positions) -> Row:
     """Advantage of drawing over taking: by search, and by exhaustive search of the turn."""
     tables = source.tables
-    mover = tables.to_play.copy()
-    exact = _action_values(network, tables, np.arange(tables.num_envs), mover)
+    exact = TurnSearch(network).action_values(tables, np.arange(tables.num_envs))
     truth = exact[:, DECK] - exact[:, TAKE]
     result: Row = {"n": len(truth), "spread": float(truth.std())}
     for count, searcher in searchers.items():

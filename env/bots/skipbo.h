@@ -1,6 +1,6 @@
 // Hand-written Skip-Bo players: those of the paper on Hierarchical Positional Value Play (HPVP), in all readings of its
-// wording, and one that plans for its stock and saves wild cards. They know nothing but an observation row (fields and
-// codes: docs/games/skipbo.md).
+// wording, one that plans for its stock and saves wild cards, and one that weighs rules of thumb. They know nothing but
+// an observation row (fields and codes: docs/games/skipbo.md).
 #pragma once
 
 #include "env/bots/bot.h"
@@ -19,6 +19,7 @@ class SkipboView {
 
   int card(int slot, int seat = 0) const { return row_[Layout::slot(seat, slot) + 3]; }
   int under(int slot) const { return row_[Layout::slot(0, slot) + 4]; }
+  int size(int slot) const { return row_[Layout::slot(0, slot) + 5]; }
   int stock() const { return card(Layout::kStock); }
   int hand(int place) const { return card(Layout::kHand + place); }
   int discard_top(int pile) const { return card(Layout::kDiscards + pile); }
@@ -298,7 +299,105 @@ class SkipboWildSaver : public SkipboPlanner {
   double wilds_, guard_;
 };
 
+// ---- rules_of_thumb ---------------------------------------------------------------------------------------
+// Advice that players give each other, each piece with a weight; it looks at one play at a time.
+//   Stock first: the stock card before all others, then piles on which the cards at hand make room for it.
+//   Block: put the card that the next player's stock shows onto its pile; do not build up to where it fits.
+//   Save wild cards: for the stock card.
+//   Empty the hand: five new cards follow. Keep discard piles short: play from them before the hand.
+//   Do not bury: discard onto an equal or the next higher card, not onto one that is needed sooner.
+class SkipboRulesOfThumb : public SkipboPlanner {
+ public:
+  static BotDoc doc() {
+    return {"rules_of_thumb",
+            "weighs advice: stock first, block, save wild cards, empty the hand, short piles, do not bury",
+            {{"block", 2, 0, 100, "weight of the next player's stock card"},
+             {"wild", 20, 0, 100, "price of a wild card; making room for the stock card is worth 30"}}};
+  }
+  SkipboRulesOfThumb(int, const std::vector<double>& values) : block_(values[0]), wild_(values[1]) {}
+
+ private:
+  int play(const SkipboView& view) const override {
+    double best = 0;
+    int action = kNone;
+    for (int source = Skipbo::kStock; source < Skipbo::kSources; ++source) {
+      for (int pile = 0; pile < Skipbo::kPiles; ++pile) {
+        if (!view.can_play(source, pile)) continue;
+        const double worth = worth_of_play(view, source, pile);
+        if (worth > best) best = worth, action = SkipboView::play(source, pile);
+      }
+    }
+    return action;
+  }
+
+  double worth_of_play(const SkipboView& view, int source, int pile) const {
+    if (source == Skipbo::kStock) return 1000 + view.height(pile);
+    const int card = view.height(pile) + 1,
+              next = card % Skipbo::kFull + 1;  // number played, and number that fits then
+    const int next_stock = view.card(Skipbo::kStock, 1);
+    double worth = source >= Skipbo::kDiscards ? 3 : 6.0 - cards_in_hand(view);
+    if (makes_room(view, pile)) worth += 30;
+    if (card == next_stock) worth += block_;
+    if (next == next_stock && next != view.stock()) worth -= block_;
+    if (source >= Skipbo::kDiscards && view.under(source) == next) worth += 3;
+    if (view.card(source) == Skipbo::kWild) worth -= wild_;
+    return worth;
+  }
+
+  // Whether hand and discard piles have all cards that a pile lacks before the stock card, one of them wild at most.
+  static bool makes_room(const SkipboView& view, int pile) {
+    int wilds = 0, held = 0;  // wild cards at hand; numbers at hand, as bits
+    const auto count = [&](int card) { card == Skipbo::kWild ? void(++wilds) : void(held |= 1 << card); };
+    for (int place = 0; place < Skipbo::kHandCards; ++place) count(view.hand(place));
+    for (int i = 0; i < Skipbo::kPiles; ++i) count(view.discard_top(i)), held |= 1 << view.under(Skipbo::kDiscards + i);
+    int missing = 0;
+    for (int number = view.height(pile) + 1; number < view.stock(); ++number) missing += !(held >> number & 1);
+    return view.height(pile) < view.stock() && view.stock() <= Skipbo::kFull && missing <= std::min(wilds, 1);
+  }
+
+  static int cards_in_hand(const SkipboView& view) {
+    int count = 0;
+    for (int place = 0; place < Skipbo::kHandCards; ++place) count += view.hand(place) != Skipbo::kNoCard;
+    return count;
+  }
+
+  int discard(const SkipboView& view, Rng&) const override {
+    double best = 0;
+    int action = kNone;
+    for (int place = 0; place < Skipbo::kHandCards; ++place) {
+      for (int pile = 0; view.can_discard(place) && pile < Skipbo::kPiles; ++pile) {
+        const double worth = worth_of_discard(view, view.hand(place), pile);
+        if (action == kNone || worth > best) best = worth, action = SkipboView::discard(place, pile);
+      }
+    }
+    return action;
+  }
+
+  static double worth_of_discard(const SkipboView& view, int card, int pile) {
+    if (card == Skipbo::kWild) return -1000;
+    const int top = view.discard_top(pile);
+    double worth = -0.5 * view.size(Skipbo::kDiscards + pile);
+    if (top == Skipbo::kNoCard) {
+      worth += 5;
+    } else if (top == Skipbo::kWild) {
+      worth -= 30;
+    } else if (top == card || top == card + 1) {
+      worth += 9;
+    } else {
+      worth -= top > card ? 0.5 * (top - card) : 2.0 * (card - top);
+    }
+    for (int i = 0; i < Skipbo::kPiles; ++i) {  // a card that fits soon stays in the hand
+      const int missing = (card - 1 - view.height(i) + Skipbo::kFull) % Skipbo::kFull;
+      if (missing < 3) worth -= 3 - missing;
+    }
+    return worth + 0.2 * card;
+  }
+
+  double block_, wild_;
+};
+
 struct SkipboBots : BotList<Skipbo, SkipboHpvpLowestTop, SkipboHpvpHighestTop, SkipboHpvpFirstPile, SkipboGreedy,
-                            SkipboGreedyRandomPile, RandomBot, SkipboRandomPlay, SkipboWildSaver> {};
+                            SkipboGreedyRandomPile, RandomBot, SkipboRandomPlay, SkipboWildSaver, SkipboRulesOfThumb> {
+};
 
 }  // namespace env

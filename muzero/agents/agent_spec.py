@@ -6,7 +6,8 @@
                                     checkpoint), a checkpoint's directory or a .safetensors file
     agent:skyjo-belief              a trained network that comes with the project, with greedy search
     policy:PATH                     the network's policy without search
-    simulator:256                   search with the real rules, with this many sampled worlds per decision
+    simulator:256                   search with the real rules, with this many sampled worlds per decision: plays
+                                    actions out; with tree=ismcts, pimc or expectimax it searches a tree
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
@@ -20,7 +21,9 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
                 on, all networks run in bfloat16 if the processor has it)
     agent       as checkpoint, without iteration
     policy      iteration=N  temperature=T  ablation=...
-    simulator   bot=NAME (plays the worlds out; default as in python -m env.play)  network=PATH (evaluates them instead)
+    simulator   bot=NAME (plays the worlds out; default as in python -m env.play)  network=PATH|agent:NAME (evaluates
+                them instead)  tree=rollout|ismcts|pimc|expectimax; docs/evaluation.md explains these and the options of
+                trees: exploration=X  until=round|end  opponents=BOT  seed=N  observers=one|all  worlds=N
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ import env
 from muzero.agents.agents import Policy, Searcher
 from muzero.agents.bots import Bot, Random
 from muzero.agents.fitness import require_finite_outputs, require_memory
-from muzero.agents.simulator import Simulator
+from muzero.agents.simulators import TREE_OPTIONS, make_simulator
 from muzero.agents.situation import Agent
 from muzero.agents.value_model import NetworkFeatures, PublicFeatures, ValueModel, fit_value_model
 from muzero.config import ModelConfig, SearchConfig
@@ -60,7 +63,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "checkpoint": ("iteration", *_SEARCH_OPTIONS, "ablation", "backend", "bf16"),
     "agent": (*_SEARCH_OPTIONS, "ablation", "backend", "bf16"),
     "policy": ("iteration", "temperature", "ablation"),
-    "simulator": ("bot", "network"),
+    "simulator": ("bot", "network", "tree", *TREE_OPTIONS),
 }
 
 LINEAR = "linear"
@@ -221,7 +224,8 @@ def fingerprint(spec: AgentSpec) -> str | None:
 def _network_spec(spec: AgentSpec) -> AgentSpec | None:
     """Description whose target is the agent's network: its own, a simulator's network, or None."""
     if spec.kind == "simulator" and "network" in spec.options:
-        return AgentSpec("policy", spec.options["network"])
+        kind, _, name = spec.options["network"].partition(":")
+        return AgentSpec("agent", name) if kind == "agent" else AgentSpec("policy", spec.options["network"])
     return spec if spec.kind in (*_SEARCHING, "policy") else None
 
 
@@ -374,21 +378,11 @@ def _has_bf16() -> bool:
     return any(found() for found in there if found is not None)
 
 
-def _build_simulator(spec: AgentSpec, game: str, players: int, threads: int) -> Simulator:
-    key = f"agent {str(spec)!r}"
-    worlds = spec.number(int, spec.target, "worlds")
+def _build_simulator(spec: AgentSpec, game: str, players: int, threads: int) -> Agent:
+    key, worlds = f"agent {str(spec)!r}", spec.number(int, spec.target, "worlds")
     trained = _network_spec(spec)
     network = load_network(trained, game, players)[0] if trained else None
-    hides = network is not None and network.spec.private
-    reason = f"none in {game}, where the next one to decide sees another hand"
-    require(not hides, f"{key}, network", reason, spec.options.get("network"))
-    tables = env.make(game, 1, players)
-    bot = spec.options.get("bot", tables.default_bot)
-    try:
-        tables.bot(bot)
-    except ValueError as error:
-        raise ValueError(f"{key}, bot: {error}") from None
-    return Simulator(worlds, bot, network, threads=threads, name=str(spec))
+    return make_simulator(key, worlds, spec.options, network, env.make(game, 1, players), threads, str(spec))
 
 
 # ---- value functions by name -----------------------------------------------------------------------------------------

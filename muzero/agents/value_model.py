@@ -13,10 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 import env
 from muzero.data.seats import from_seats
 from muzero.model.interface import BaseNetwork
+from muzero.search.backend import make_native_values
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -119,6 +121,7 @@ class NetworkFeatures:
         self.network, self.scale = network, score_scale
         self.size = 5
         self._device = next(network.parameters()).device
+        self._native = make_native_values(network)
 
     def read(self, tables: env.VecEnv, rows: Ints) -> NDArray[np.float32]:
         """See `Features`."""
@@ -132,19 +135,26 @@ class NetworkFeatures:
     @torch.inference_mode()
     def _outputs(self, obs: NDArray[np.int16]) -> NDArray[np.float32]:
         """Features [n, P, F] of observations [n, W], seats counted from the observer."""
+        value, points, winner = self._judge(obs)
+        out = torch.zeros(len(obs), self.network.num_players, self.size)
+        out[:, :, 0] = self.network.support.expectation(value)
+        out[:, 0, 1] = out[:, :, 4] = 1.0
+        if winner is not None:
+            chance = winner.float().softmax(-1)
+            egos = chance.shape[1] > 1
+            out[:, :, 2] = chance[:, :, 0] if egos else chance[:, 0]
+        if points is not None:
+            out[:, :, 3] = self.network.points_support.expectation(points) / self.scale
+        return out.cpu().numpy()
+
+    def _judge(self, obs: NDArray[np.int16]) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Logits of values, points and winner for observations [n, W], in C++ where it can compute the network."""
+        if self._native is not None:
+            return self._native.judge(obs)
         seen = torch.from_numpy(np.ascontiguousarray(obs)).to(self._device)
         latent = self.network.represent(seen)
         found = self.network.predict(latent, torch.zeros(len(obs), dtype=torch.int64, device=self._device))
-        out = torch.zeros(len(obs), self.network.num_players, self.size)
-        out[:, :, 0] = self.network.support.expectation(found.value)
-        out[:, 0, 1] = out[:, :, 4] = 1.0
-        if found.winner is not None:
-            chance = found.winner.float().softmax(-1)
-            egos = chance.shape[1] > 1
-            out[:, :, 2] = chance[:, :, 0] if egos else chance[:, 0]
-        if found.points is not None:
-            out[:, :, 3] = self.network.points_support.expectation(found.points) / self.scale
-        return out.cpu().numpy()
+        return found.value, found.points, found.winner
 
     def weigh(self, tables: env.VecEnv, rows: Ints, weights: Floats) -> Floats:
         """See `Features`."""

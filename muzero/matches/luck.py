@@ -42,7 +42,8 @@ SCORE_COLUMNS = [number for number, name in enumerate(COLUMNS) if not name.start
 MOST_LUCK = 1.0  # bound on the luck of a game in shares of the win; sequential tests need one
 _SCORE = COMPONENTS.index("score")
 _SAMPLES = 16  # copies of an event that is not enumerated
-_AT_ONCE = 2048  # copies that are judged at a time
+_AT_ONCE = 1024  # copies that are judged at a time
+_GRAIN = 128  # numbers of copies are rounded up to multiples of this
 _SCREEN = 1 << 32  # seeds of the copies that only tell whether a step is random
 _OFFSETS = 0x5EED0FF5E7  # seed of the offsets of systematic samples
 
@@ -183,15 +184,17 @@ class LuckTracker:
         outcome = np.concatenate([outcome, np.zeros(len(deals) * self.samples, np.int64)])
         weight = np.concatenate([weight, np.full(len(deals) * self.samples, 1 / self.samples)])
         rows = np.concatenate([cards, deals])
-        first = np.searchsorted(event, np.arange(len(rows)))
-        number = (np.arange(len(event)) - first[event]).astype(np.uint64) if len(event) else np.zeros(0, np.uint64)
+        begin = np.searchsorted(event, np.arange(len(rows)))
+        number = (np.arange(len(event)) - begin[event]).astype(np.uint64) if len(event) else np.zeros(0, np.uint64)
         total = np.zeros((len(rows), tables.num_players, len(COMPONENTS)))
         for start in range(0, len(event), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             at = rows[event[part]]
             copies = self._play(tables, at, actions[at], number[part], outcome[part])
             values = self._limited(self.model.values(copies, np.arange(len(at))), windows[:, event[part]])
-            np.add.at(total, event[part], values * weight[part, None, None])
+            values *= weight[part, None, None]
+            here, first = np.unique(event[part], return_index=True)  # events are in order
+            total[here] += np.add.reduceat(values, first)
         return total
 
     def _outcomes(self, tables: env.VecEnv, cards: Ints, odds: Floats) -> tuple[Ints, Ints]:
@@ -212,15 +215,16 @@ class LuckTracker:
     ) -> env.VecEnv:
         """Copies of tables `rows` after their actions, with everything that nobody has seen dealt anew."""
         count = len(rows)
-        size = 1 << max(0, count - 1).bit_length()
+        size = -(-count // _GRAIN) * _GRAIN
         if size not in self._copies:
             make = (tables.game, size, tables.num_players, tables.rules)
             self._copies[size] = env.make(*make, auto_reset=False, counts=tables.counts)
         copies = self._copies[size]
-        fill = np.resize(np.arange(count), size)  # surplus tables repeat others and are ignored
+        fill = np.resize(np.arange(count), size)  # surplus tables repeat others, are not stepped, and are ignored
         copies.copy_from(tables, rows[fill])
         copies.determinize(env.DEALER, numbers[fill])
-        copies.step(actions[fill], None if outcomes is None else outcomes[fill])
+        acting = np.where(np.arange(size) < count, actions[fill], env.SKIP)
+        copies.step(acting, None if outcomes is None else np.where(np.arange(size) < count, outcomes[fill], 0))
         return copies
 
 

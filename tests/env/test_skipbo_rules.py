@@ -406,6 +406,46 @@ def test_wild_saver_saves_wild_cards() -> None:
     assert kept > 200
 
 
+def test_rules_of_thumb_take_the_advice_that_they_are_made_of() -> None:
+    tables = situations()
+    chosen = tables.bot("rules_of_thumb").act(tables.obs, tables.legal)
+    careful = tables.bot("rules_of_thumb(block=100)").act(tables.obs, tables.legal)
+    careless = tables.bot("rules_of_thumb(block=0, wild=0)").act(tables.obs, tables.legal)
+    spent, blocked, wild_plays, buried, discards = 0, 0, 0, 0, 0
+    for i, action in enumerate(chosen.tolist()):
+        state = tables.inspect(i)
+        board = Board(state, set(np.flatnonzero(tables.legal[i]).tolist()))
+        if any(play < 4 for play in board.legal):
+            assert action < 4, "the stock card comes first"
+            continue
+        if PASS in board.legal:
+            continue
+        must_play = not any(play >= 40 for play in board.legal)  # an empty hand leaves no choice but the board
+        if board.card(action) == WILD:
+            spent += 1
+            if action >= 40:
+                assert set(board.hand) == {WILD}, "a wild card is discarded only if there is nothing else"
+            elif not must_play:
+                way = range(board.heights[action % 4] + 1, board.stock)
+                assert way, "it makes room for the stock card"
+                assert sum(number not in [*board.hand, *board.tops, *board.under] for number in way) <= 1
+        wild_plays += careless[i] < 40 and board.card(int(careless[i])) == WILD
+        if 40 <= action < 60:
+            discards += 1
+            top = board.tops[action % 4]
+            buried += 0 < top < board.card(action)
+        if careful[i] < 40 and not must_play:
+            other = 1 - int(tables.to_play[i])
+            wanted = state["stocks"][sum(state["stock_sizes"][: other + 1]) - 1]
+            fits = (board.heights[careful[i] % 4] + 1) % 12 + 1
+            blocked += 1
+            assert fits != wanted or fits == board.stock or wanted == board.heights[careful[i] % 4] + 1
+    assert spent > 5
+    assert blocked > 200
+    assert wild_plays > spent, "without a price wild cards are spent"
+    assert buried < 0.2 * discards
+
+
 def share_won(a: str, b: str, players: int = 2, games: int = 1000) -> float:
     """Share of games that a wins against b in all other seats, from each seat in turn; a draw is a shared win."""
     tables = env.make("skipbo", 1, players, seed=1)
@@ -423,6 +463,8 @@ def test_bots_rank_from_random_to_wild_saver() -> None:
     for worse, better in pairwise(order):
         assert share_won(better, worse) > 0.6, (better, worse)
     assert share_won("wild_saver", "hpvp", players=4) > 0.4
+    assert share_won("rules_of_thumb", "hpvp") > 0.6
+    assert share_won("rules_of_thumb", "hpvp", players=4) > 0.4
 
 
 def test_random_players_end_in_a_deadlock() -> None:

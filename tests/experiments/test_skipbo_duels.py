@@ -39,8 +39,8 @@ def test_files_have_all_duels_and_the_same_bytes_again(tmp_path: Path) -> None:
 
 
 def test_the_number_of_deals_is_that_of_a_power_analysis() -> None:
-    """By hand: z of 0.05 / 56 / 2 is 3.322, of 0.8 0.842; two games per deal."""
-    z, power = 3.3224, 0.8416
+    """By hand: z of 0.05 / 72 / 2 is 3.392, of 0.8 0.842; two games per deal."""
+    z, power = 3.3918, 0.8416
     games = (z / 2 + power * (0.51 * 0.49) ** 0.5) ** 2 / 0.01**2
     assert skipbo_duels.deals_wanted(0.01) == pytest.approx(games / 2, rel=1e-3)
 

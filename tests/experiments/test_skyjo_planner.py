@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +18,6 @@ from muzero.model.spec import GameSpec
 from tests.experiments.untrained_runs import make_run, run_script
 
 collect = skyjo_planner.collect
-
-
-@cache
-def network() -> Network:
-    torch.manual_seed(0)
-    return Network(GameSpec.of("skyjo", 2), load_model_config("tiny", "belief")).eval()
 
 
 def greedy() -> Bot:
@@ -72,31 +65,6 @@ def test_values_of_last_actions_are_mean_rewards_and_regret_is_the_distance_from
     assert found["best"]["mean"] == pytest.approx(0.0, abs=1e-9)
     assert 0 <= found["greedy"]["mean"] <= found["worst"]["mean"]
     assert found["worst"]["mean"] > 0.1
-
-
-def test_exhaustive_search_of_a_turn_agrees_with_a_slow_one() -> None:
-    """Value of taking the discarded card: the best place for it, and the network's value for the mover there."""
-    source = skyjo_planner.collect(greedy(), "source", 3, 5)
-    tables = source.tables
-    mover = tables.to_play.copy()
-    found = skyjo_planner._action_values(network(), tables, np.arange(3), mover)
-    for row in range(3):
-        best = -np.inf
-        taken = skyjo_planner.tables_like(tables, np.array([row]))
-        taken.step(np.array([TAKE]))
-        for action in np.flatnonzero(taken.legal[0]):
-            value, odds = 0.0, taken.odds(np.array([action]))[0]
-            for outcome in np.flatnonzero(odds):
-                after = skyjo_planner.tables_like(taken, np.array([0]))
-                after.step(np.array([action]), outcomes=np.array([outcome]))
-                worth = float(after.rewards[0, mover[row]])
-                if not after.done[0]:
-                    seat = int(mover[row] - after.to_play[0]) % 2
-                    worth += float(skyjo_planner.network_values(network(), after.obs)[0, seat])
-                value += float(odds[outcome]) * worth
-            best = max(best, value)
-        assert found[row, TAKE] == pytest.approx(best, abs=1e-5)
-        assert np.isfinite(found[row, DECK])
 
 
 def test_a_policy_that_ends_no_rounds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

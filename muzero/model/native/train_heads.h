@@ -93,10 +93,10 @@ class HeadsChunk {
       store(s_.mixed_features + i, load(s_.features + i) + gelu(load(s_.mixed + i)));
     for (int e = 0; e < E_; ++e)
       forward(p_.all_numbers, s_.mixed_features + e * T_ * H_, H_, T_, in_.numbers + e * p_.numbers, E_ * p_.numbers);
-    if (p_.outcomes) forward(p_.outcome, s_.mixed_features, H_, T_, in_.outcome, p_.outcomes);
+    if (in_.outcome) forward(p_.outcome, s_.mixed_features, H_, T_, in_.outcome, p_.outcomes);
     if (in_.own) copy(in_.own, s_.mixed_features, T_ * H_);
     if (in_.blocks) copy(in_.blocks, s_.blocks, T_ * blocks_ * M_);
-    policy();
+    if (in_.policy) policy();
   }
 
   void run_backward(float* gradient) {
