@@ -171,11 +171,24 @@ class TransformerBlocks(nn.TransformerEncoder):
         else:
             question = F.linear(seen[:, :wanted], weight[:width], bias[:width])
             parts = question, *project(seen, weight[width:], bias[width:]).chunk(2, -1)
-        heads = (part.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2) for part in parts)
-        mixed = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+        heads = [part.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2) for part in parts]
+        mixed = attend(*heads).transpose(1, 2).flatten(2)
         asking = asking + merge(mixed, attention.out_proj.weight, attention.out_proj.bias)
         hidden = widen(layer.norm2(asking), layer.linear1.weight, layer.linear1.bias, gelu=True)
         return asking + narrow(hidden, layer.linear2.weight, layer.linear2.bias)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """query [B, heads, Q, X], key and value [B, heads, T, X] -> mixed values [B, heads, Q, X]
+
+    On a CPU, torch's fused attention is made for long sequences: for tens of tokens its gradient in bfloat16 takes ten
+    times as long as that of the plain products.
+    """
+    if query.device.type != "cpu":
+        return F.scaled_dot_product_attention(query, key, value)
+    asked, seen, given = (part.flatten(0, 1) for part in (query, key, value))
+    weights = torch.bmm(asked * query.shape[-1] ** -0.5, seen.transpose(1, 2)).softmax(-1)
+    return torch.bmm(weights, given).unflatten(0, query.shape[:2])
 
 
 class ColumnsEncoder(nn.Module):
