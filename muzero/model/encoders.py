@@ -171,7 +171,7 @@ class TransformerBlocks(nn.TransformerEncoder):
         else:
             question = F.linear(seen[:, :wanted], weight[:width], bias[:width])
             parts = question, *project(seen, weight[width:], bias[width:]).chunk(2, -1)
-        heads = [part.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2) for part in parts]
+        heads = [part.view(*part.shape[:2], attention.num_heads, -1).transpose(1, 2) for part in parts]
         mixed = attend(*heads).transpose(1, 2).flatten(2)
         asking = asking + merge(mixed, attention.out_proj.weight, attention.out_proj.bias)
         hidden = widen(layer.norm2(asking), layer.linear1.weight, layer.linear1.bias, gelu=True)
@@ -188,7 +188,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(query, key, value)
     asked, seen, given = (part.flatten(0, 1) for part in (query, key, value))
     weights = torch.bmm(asked * query.shape[-1] ** -0.5, seen.transpose(1, 2)).softmax(-1)
-    return torch.bmm(weights, given).unflatten(0, query.shape[:2])
+    return torch.bmm(weights, given).view(query.shape)
 
 
 class ColumnsEncoder(nn.Module):

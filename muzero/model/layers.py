@@ -45,7 +45,7 @@ class PackedWeights:
         Packed only on a CPU, without gradients, and where it pays.
         """
         rows = x.numel() // x.shape[-1]
-        if weight.numel() < self._WORTH_IT or rows < self._ROWS or not _can_pack(x):
+        if weight.numel() < self._WORTH_IT or rows < self._ROWS or weight.is_inference() or not _can_pack(x):
             out = F.linear(x, weight, bias)
             return F.gelu(out) if gelu else out
         version = (weight._version, weight.data_ptr(), bias._version if bias is not None else 0)
@@ -58,8 +58,8 @@ class PackedWeights:
                 given = weight.detach().to(kind)
                 packed = torch.ops.mkldnn._reorder_linear_weight(given, rows)
                 self._kept[kind] = packed, bias.detach().to(kind) if bias is not None else None
-            activation = ("gelu", [], "none") if gelu else ("none", [], "")
-            out = torch.ops.mkldnn._linear_pointwise(flat.to(kind), *self._kept[kind], *activation)
+            activation, how = ("gelu", "none") if gelu else ("none", "")
+            out = torch.ops.mkldnn._linear_pointwise(flat.to(kind), *self._kept[kind], activation, [], how)
         else:
             if rows not in self._kept:
                 if len(self._kept) > self._MOST_KEPT:

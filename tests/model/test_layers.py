@@ -47,9 +47,7 @@ packings = pytest.mark.parametrize(
 
 
 @packings
-def test_packed_weights_give_the_same_results_and_follow_changes(
-    onednn: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packed_weights_give_the_same_results_and_follow_changes(onednn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "PACKS_FOR_ONEDNN", onednn)
     torch.manual_seed(0)
     layer, x = PackedLinear(256, 512), torch.randn(96, 3, 256)
@@ -90,9 +88,11 @@ def test_a_packed_mlp_is_the_plain_one_and_can_be_copied_after_packing() -> None
     torch.testing.assert_close(mlp(x), expected)
     with torch.inference_mode():
         torch.testing.assert_close(mlp(x), expected.detach(), rtol=1e-5, atol=1e-5)
-        copy = deepcopy(mlp)
-        copy[0].weight.zero_()
-        copy[0].bias.zero_()
+        assert mlp[2]._packed._kept, "the products were packed"  # type: ignore[union-attr]
+    copy = deepcopy(mlp)
+    with torch.no_grad():
+        copy[0].weight.zero_()  # type: ignore[operator,union-attr]
+        copy[0].bias.zero_()  # type: ignore[operator,union-attr]
         torch.testing.assert_close(mlp(x), expected.detach(), rtol=1e-5, atol=1e-5)
         assert (copy(x) == copy(x)[0]).all(), "the copy has weights of its own"
 
