@@ -65,7 +65,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 LINEAR = "linear"
 """Name of the value function that needs no network."""
 
-_ARITHMETIC = b"native step"  # arithmetic's name; changed whenever searches with the same weights round differently
+# Name of the arithmetic of each kind of latent; changed whenever searches with the same weights round differently.
+_ARITHMETIC = {"slots": b"native step", "flat": b"packed products"}
 SHIPPED = Path(__file__).parent / "shipped"  # trained networks that come with the project
 _SEARCHING = ("checkpoint", "agent")  # kinds of agents that search with a network
 _TRUST = 1.2  # weight of values times their error with value_scale=auto: 1.7 / sqrt(2), see `_calibrated`
@@ -211,7 +212,8 @@ def fingerprint(spec: AgentSpec) -> str | None:
     if network is None:
         return None
     found = _weights(network)
-    digest = hashlib.sha256(_ARITHMETIC if spec.kind in _SEARCHING else b"")
+    arithmetic = _ARITHMETIC.get(found.agent.get("model", {}).get("latent", ""), _ARITHMETIC["slots"])
+    digest = hashlib.sha256(arithmetic if spec.kind in _SEARCHING else b"")
     for name, tensor in sorted((found.ema or found.weights).items()):
         digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
