@@ -204,7 +204,7 @@ def learning(trainer: TimedTrainer, at_least: float) -> Figures:
         share: float = config.learner.one_step_share,
         skipped: Sequence[str] = learner.skipped,
     ) -> None:
-        with torch.autocast(learner.device.type, torch.bfloat16, enabled=config.learner.bf16):
+        with torch.autocast(learner.device.type, torch.bfloat16, enabled=learner.config.bf16):
             network = network_to_train(learner.network, native)
             losses, _ = losses_of(network, tensors, share, learner.discount, skipped)
         learner.optimizer.zero_grad()

@@ -52,6 +52,7 @@ from muzero.model.network import make_network
 from muzero.model.shapes import misfit
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
+from muzero.runs.processes import multiplies_bf16, pick_device
 from muzero.runs.tensors import weakness
 from muzero.search.backend import resolve_backend
 
@@ -69,7 +70,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 LINEAR = "linear"
 """Name of the value function that needs no network."""
 
-_ARITHMETIC = b"native step"  # arithmetic's name; changed whenever searches with the same weights round differently
+# Name of the arithmetic of each kind of latent; changed whenever searches with the same weights round differently.
+_ARITHMETIC = {"slots": b"native step", "flat": b"packed products"}
 SHIPPED = Path(__file__).parent / "shipped"  # trained networks that come with the project
 _SEARCHING = ("checkpoint", "agent")  # kinds of agents that search with a network
 _TRUST = 1.2  # weight of values times their error with value_scale=auto: 1.7 / sqrt(2), see `_calibrated`
@@ -186,7 +188,7 @@ def resolve(spec: AgentSpec) -> AgentSpec:
     spec = _calibrated(spec, agent)
     if spec.kind in _SEARCHING and "bf16" not in spec.options:
         search = _with_search_options(spec, _trained_search(agent))
-        if search.bf16 or search.simulations >= _LONG_SEARCH:
+        if search.bf16 or search.auto_bf16 or search.simulations >= _LONG_SEARCH:
             spec = spec.with_options(bf16="on" if _default_bf16(search) else "off")
     return spec
 
@@ -215,7 +217,8 @@ def fingerprint(spec: AgentSpec) -> str | None:
     if network is None:
         return None
     found = _weights(network)
-    digest = hashlib.sha256(_ARITHMETIC if spec.kind in _SEARCHING else b"")
+    arithmetic = _ARITHMETIC.get(found.agent.get("model", {}).get("latent", ""), _ARITHMETIC["slots"])
+    digest = hashlib.sha256(arithmetic if spec.kind in _SEARCHING else b"")
     for name, tensor in sorted((found.ema or found.weights).items()):
         digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
@@ -341,7 +344,7 @@ def match_search(spec: AgentSpec, network: BaseNetwork, trained: SearchConfig, l
     known = ("native", "eager", "compiled", "compiled_dynamic")
     asked = spec.options.get("backend")
     require(asked in (None, *known), f"{key}, backend", f"one of {', '.join(known)}", asked)
-    search = replace(search, backend=asked or "auto", bf16=bf16 == "on")
+    search = replace(search, backend=asked or "auto", bf16=bf16 == "on", auto_bf16=False)
     return replace(search, backend=resolve_backend(network, search, otherwise, f"{key}, backend"))
 
 
@@ -367,15 +370,12 @@ def _with_search_options(spec: AgentSpec, search: SearchConfig) -> SearchConfig:
 
 def _default_bf16(search: SearchConfig) -> bool:
     """Tell whether a search runs in bfloat16 if the description does not say: as in training, and in long searches."""
-    return search.bf16 or (search.simulations >= _LONG_SEARCH and _has_bf16())
+    return search.bf16 or ((search.auto_bf16 or search.simulations >= _LONG_SEARCH) and _has_bf16())
 
 
 def _has_bf16() -> bool:
     """Tell whether the device multiplies in bfloat16 natively (emulation is slower than single precision)."""
-    if torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    there = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))
-    return any(found() for found in there if found is not None)
+    return multiplies_bf16(pick_device("auto"))
 
 
 def _build_simulator(spec: AgentSpec, game: str, players: int, threads: int) -> Agent:

@@ -128,6 +128,7 @@ class SearchConfig(Section):
     merge: bool = flag(True, "search actions that are equivalent by the game's symmetries as one")
     skip_forced: bool = flag(True, "do not search where only one action is legal")
     bf16: bool = flag(False, "run the network in bfloat16 (autocast, or the native kernel for it)")
+    auto_bf16: bool = flag(False, "set bf16 where the network's device multiplies in bfloat16 natively")
     backend: str = choice(
         "eager",
         BACKENDS,
@@ -202,6 +203,7 @@ class LearnerConfig(Section):
         "code that computes gradients: native (C++ on a CPU), torch, or auto: native where it supports the network",
     )
     bf16: bool = flag(False, "compute the losses in bfloat16 (autocast)")
+    auto_bf16: bool = flag(False, "set bf16 where torch computes and its device multiplies in bfloat16 natively")
     compile: bool = flag(False, "compute the losses through torch.compile: minutes at the start")
     largest_loss: float = number(1e4, above=0, meaning="total loss above which a run is stopped as diverged")
 

@@ -7,7 +7,7 @@ explains the words and the letters of the shapes.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from muzero.config.fields import require
-from muzero.model.layers import SeatIndices, sum_of_pair_products
+from muzero.model.layers import PackedWeights, SeatIndices, sum_of_pair_products
 
 if TYPE_CHECKING:
     from muzero.config import ModelConfig
@@ -102,7 +102,7 @@ class TransformerEncoder(nn.Module):
         layer = nn.TransformerEncoderLayer(
             width, config.heads, config.feedforward, 0.0, "gelu", batch_first=True, norm_first=True
         )
-        self.blocks = nn.TransformerEncoder(layer, config.layers, enable_nested_tensor=False)
+        self.blocks = TransformerBlocks(layer, config.layers)
         self.slots = config.latent == "slots"
         self.arrange = BlockOrder(spec) if self.slots else None
         self.shared = [[h.name for h in groups].index(g.name) for g, _ in spec.shared_cards if g in groups]
@@ -122,10 +122,11 @@ class TransformerEncoder(nn.Module):
         """obs [B, W] -> latent [B, L]"""
         groups = self.embed(obs)
         tokens = torch.cat(groups, 1) + self.position
-        tokens = self.blocks(torch.cat([self.cls.expand(len(obs), -1, -1), tokens], 1))
-        rest: Tensor = self.to_rest(tokens[:, 0])
+        tokens = torch.cat([self.cls.expand(len(obs), -1, -1), tokens], 1)
         if self.arrange is None:
-            return rest
+            return self.to_rest(self.blocks.first_token(tokens))  # type: ignore[no-any-return]
+        tokens = self.blocks(tokens)
+        rest: Tensor = self.to_rest(tokens[:, 0])
         parts = tokens[:, 1:].split([g.shape[1] for g in groups], 1)
         slots = self.to_slots(torch.cat([p for p, slot in zip(parts, self.is_slot, strict=True) if slot], 1))
         shared = [self.to_slots(parts[g][:, 0]) for g in self.shared]
@@ -134,6 +135,60 @@ class TransformerEncoder(nn.Module):
         ]
         players = [self.to_players(torch.cat(theirs, 2).mean(2)).flatten(1)] if theirs else []
         return torch.cat([self.arrange(slots).flatten(1), *players, *shared, rest], 1)
+
+
+class TransformerBlocks(nn.TransformerEncoder):
+    """Blocks of a pre-norm transformer with GELU and without dropout, which can compute the output of one token alone.
+
+    Args:
+      layer: block of the kind to stack; its weights are not used.
+      count: number of blocks.
+    """
+
+    def __init__(self, layer: nn.TransformerEncoderLayer, count: int) -> None:
+        super().__init__(layer, count, enable_nested_tensor=False)
+        self._packed = [[PackedWeights() for _ in range(4)] for _ in range(count)]
+
+    def first_token(self, tokens: Tensor) -> Tensor:
+        """tokens [B, T, X] -> output of the first token [B, X]
+
+        The result is that of `forward`. The last block computes keys and values of all tokens, and the rest for the
+        first token alone.
+        """
+        for index in range(len(self.layers) - 1):
+            tokens = self._block(index, tokens, tokens)
+        return self._block(len(self.layers) - 1, tokens[:, :1], tokens)[:, 0]
+
+    def _block(self, index: int, asking: Tensor, tokens: Tensor) -> Tensor:
+        """Output [B, Q, X] of block `index` for the tokens [B, Q, X] that ask, the first of all tokens [B, T, X]."""
+        layer: Any = self.layers[index]
+        project, merge, widen, narrow = self._packed[index]
+        attention, width, wanted = layer.self_attn, tokens.shape[2], asking.shape[1]
+        weight, bias = attention.in_proj_weight, attention.in_proj_bias
+        seen = layer.norm1(tokens)
+        if wanted == tokens.shape[1]:
+            parts = project(seen, weight, bias).chunk(3, -1)
+        else:
+            question = F.linear(seen[:, :wanted], weight[:width], bias[:width])
+            parts = question, *project(seen, weight[width:], bias[width:]).chunk(2, -1)
+        heads = [part.view(*part.shape[:2], attention.num_heads, -1).transpose(1, 2) for part in parts]
+        mixed = attend(*heads).transpose(1, 2).flatten(2)
+        asking = asking + merge(mixed, attention.out_proj.weight, attention.out_proj.bias)
+        hidden = widen(layer.norm2(asking), layer.linear1.weight, layer.linear1.bias, gelu=True)
+        return asking + narrow(hidden, layer.linear2.weight, layer.linear2.bias)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """query [B, heads, Q, X], key and value [B, heads, T, X] -> mixed values [B, heads, Q, X]
+
+    On a CPU, torch's fused attention is made for long sequences: for tens of tokens its gradient in bfloat16 takes ten
+    times as long as that of the plain products.
+    """
+    if query.device.type != "cpu":
+        return F.scaled_dot_product_attention(query, key, value)
+    asked, seen, given = (part.flatten(0, 1) for part in (query, key, value))
+    weights = torch.bmm(asked * query.shape[-1] ** -0.5, seen.transpose(1, 2)).softmax(-1)
+    return torch.bmm(weights, given).view(query.shape)
 
 
 class ColumnsEncoder(nn.Module):

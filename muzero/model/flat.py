@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from muzero.model.layers import PackedLinear, SeatIndices, mlp
+from muzero.model.layers import PackedMLP, SeatIndices, mlp
 
 if TYPE_CHECKING:
     from muzero.config import ModelConfig
@@ -30,9 +30,7 @@ class FlatDynamics(nn.Module):
         self.action = nn.Embedding(spec.num_actions, config.action_dim)
         outcomes = spec.outcomes_told(config)
         self.outcome = nn.Embedding(outcomes, config.action_dim, padding_idx=0) if outcomes > 1 else None
-        self.body = nn.Sequential(
-            PackedLinear(L + config.action_dim, H), nn.GELU(), PackedLinear(H, H), nn.GELU(), PackedLinear(H, L)
-        )
+        self.body = PackedMLP(L + config.action_dim, H, H, L)
         self.norm = nn.LayerNorm(L)
 
     def seat_indices(self, players: int) -> SeatIndices:

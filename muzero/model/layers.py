@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 MAX_PLAYERS = 8  # number of rows of the embeddings of seats, whatever the game's number of players
 
@@ -16,49 +18,108 @@ SeatIndices = dict[str, tuple[int, Tensor]]
 """Parameter -> (dimension, indices along it that belong to the first seats); see `Network.seat_indices`."""
 
 
-class PackedLinear(nn.Linear):
-    """Linear layer that multiplies with weights packed once for MKL, on a CPU and without gradients.
+class PackedWeights:
+    """Weights of a linear layer, packed once for the processor's matrix products, and kept until they change.
 
     A plain matrix product packs the weights at every call, which is a good part of its work for a few hundred rows.
-    The results are the same.
+    Processors with AVX-512 multiply with oneDNN, which uses it on all of them and adds the activation while a result is
+    in a register; other processors multiply with MKL, which uses AVX-512 on Intel's alone. Autocast to bfloat16 packs
+    the weights in bfloat16.
     """
 
     _WORTH_IT = 1 << 16  # least number of weights for which packing pays
     _ROWS = 64  # least number of rows for which packing pays
+    _MOST_KEPT = 4  # numbers of rows for which MKL's packed weights are kept
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x [..., inputs] -> [..., outputs]"""
+    def __init__(self) -> None:
+        self._version: tuple[int, ...] = ()
+        self._kept: dict[int | torch.dtype, tuple[Tensor, Tensor | None]] = {}
+
+    def __reduce__(self) -> tuple[type[PackedWeights], tuple[()]]:
+        """Copy of a network packs its own weights: packed ones can neither be copied nor saved."""
+        return PackedWeights, ()
+
+    def __call__(self, x: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = False) -> Tensor:
+        """x [..., inputs] -> x weight^T + bias [..., outputs], through GELU if asked for.
+
+        Packed only on a CPU, without gradients, and where it pays.
+        """
         rows = x.numel() // x.shape[-1]
-        if self.weight.numel() < self._WORTH_IT or rows < self._ROWS or not self._can_pack(x):
-            return super().forward(x)
-        packed = self._packed(rows)
+        if weight.numel() < self._WORTH_IT or rows < self._ROWS or weight.is_inference() or not _can_pack(x):
+            out = F.linear(x, weight, bias)
+            return F.gelu(out) if gelu else out
+        version = (weight._version, weight.data_ptr(), bias._version if bias is not None else 0)
+        if self._version != version:
+            self._version, self._kept = version, {}
         flat = x.reshape(rows, -1)
-        out: Tensor = torch.ops.mkl._mkl_linear(flat, packed, self.weight, self.bias, rows)
+        if PACKS_FOR_ONEDNN:
+            kind = torch.bfloat16 if torch.is_autocast_enabled("cpu") else torch.float32
+            if kind not in self._kept:
+                given = weight.detach().to(kind)
+                packed = torch.ops.mkldnn._reorder_linear_weight(given, rows)
+                self._kept[kind] = packed, bias.detach().to(kind) if bias is not None else None
+            activation, how = ("gelu", "none") if gelu else ("none", "")
+            out = torch.ops.mkldnn._linear_pointwise(flat.to(kind), *self._kept[kind], activation, [], how)
+        else:
+            if rows not in self._kept:
+                if len(self._kept) > self._MOST_KEPT:
+                    self._kept = {}
+                self._kept[rows] = torch.ops.mkl._mkl_reorder_linear_weight(weight.detach(), rows), None
+            out = torch.ops.mkl._mkl_linear(flat, self._kept[rows][0], weight, bias, rows)
+            out = F.gelu(out) if gelu else out
         return out.view(*x.shape[:-1], -1)
 
-    def _can_pack(self, x: Tensor) -> bool:
-        plain = x.device.type == "cpu" and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
-        return plain and HAS_MKL and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
-    def _packed(self, rows: int) -> Tensor:
-        """Weights packed for a number of rows; kept until the weights change."""
-        version = (self.weight._version, self.weight.data_ptr())
-        kept: dict[int, Tensor]
-        known, kept = self.__dict__.setdefault("_kept", (version, {}))
-        if known != version or len(kept) > 4:
-            kept = {}
-            self.__dict__["_kept"] = version, kept
-        if rows not in kept:
-            kept[rows] = torch.ops.mkl._mkl_reorder_linear_weight(self.weight.detach(), rows)
-        return kept[rows]
+def _can_pack(x: Tensor) -> bool:
+    """Tell whether a product with these rows can use packed weights."""
+    if x.device.type != "cpu" or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return False
+    if torch.is_autocast_enabled("cpu"):
+        known = x.dtype in (torch.float32, torch.bfloat16)
+        return PACKS_FOR_ONEDNN and known and torch.get_autocast_dtype("cpu") == torch.bfloat16
+    return x.dtype == torch.float32 and (PACKS_FOR_ONEDNN or HAS_MKL)
 
 
 HAS_MKL: bool = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+PACKS_FOR_ONEDNN: bool = torch.backends.mkldnn.is_available() and torch.cpu._is_avx512_supported()  # type: ignore[no-untyped-call]
+
+
+class PackedLinear(nn.Linear):
+    """Linear layer that multiplies with packed weights, on a CPU and without gradients. The results are the same."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__(inputs, outputs)
+        self._packed = PackedWeights()
+
+    def forward(self, x: Tensor, gelu: bool = False) -> Tensor:
+        """x [..., inputs] -> [..., outputs], through GELU if asked for"""
+        return self._packed(x, self.weight, self.bias, gelu)
+
+
+class PackedMLP(nn.Sequential):
+    """MLP of `PackedLinear` layers with GELU between them, which packed products compute on the way.
+
+    Args:
+      sizes: number of inputs, of the units of each hidden layer, and of outputs.
+    """
+
+    def __init__(self, *sizes: int) -> None:
+        layers: list[nn.Module] = []
+        for inputs, outputs in pairwise(sizes):
+            layers += [PackedLinear(inputs, outputs), nn.GELU()]
+        super().__init__(*layers[:-1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [..., inputs] -> [..., outputs]"""
+        *hidden, last = list(self)[::2]
+        for layer in hidden:
+            x = layer(x, gelu=True)
+        return last(x)  # type: ignore[no-any-return]
 
 
 def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
     """MLP with one hidden layer."""
-    return nn.Sequential(PackedLinear(inputs, hidden), nn.GELU(), PackedLinear(hidden, outputs))
+    return PackedMLP(inputs, hidden, outputs)
 
 
 def at_least_float32(x: Tensor) -> Tensor:

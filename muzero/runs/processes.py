@@ -39,6 +39,14 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def multiplies_bf16(device: torch.device) -> bool:
+    """Tell whether a device multiplies in bfloat16 natively (emulation is slower than single precision)."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    there = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))
+    return device.type == "cpu" and any(found() for found in there if found is not None)
+
+
 def die_with(parent: int) -> None:
     """End this process soon after the parent process with this id, however the parent ends."""
 

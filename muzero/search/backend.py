@@ -7,6 +7,7 @@ docs/search.md lists: "auto" then means "compiled".
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from muzero.model.native.slot_step import SlotStep
 from muzero.model.native.slot_values import SlotValues
+from muzero.runs.processes import multiplies_bf16
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -110,6 +112,12 @@ def resolve_backend(
     if config.backend == "native" and reason:
         raise ValueError(f"{key}=native: {reason}")
     return otherwise if reason else "native"
+
+
+def resolve_precision(network: BaseNetwork, config: SearchConfig) -> SearchConfig:
+    """Settings with `auto_bf16` resolved: `bf16` is set if the network's device multiplies in bfloat16 natively."""
+    chosen = config.auto_bf16 and multiplies_bf16(next(network.parameters()).device)
+    return replace(config, bf16=config.bf16 or chosen, auto_bf16=False)
 
 
 def make_native_step(network: BaseNetwork, config: SearchConfig) -> NativeStep | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from muzero.config import SearchConfig
 from muzero.model.interface import BaseNetwork
-from muzero.search.backend import make_native_step, resolve_backend
+from muzero.search.backend import make_native_step, resolve_backend, resolve_precision
 from muzero.search.lane import COMPILED_BACKENDS, Clock, Lane
 from muzero.search.plan import Analysis, Plan
 
@@ -37,6 +37,7 @@ class Planner:
 
     def __init__(self, network: BaseNetwork, config: SearchConfig, batch: int, *, greedy: bool = False) -> None:
         config.check()
+        config = resolve_precision(network, config)
         greedy_overrides: dict[str, Any] = {}
         if greedy:
             greedy_overrides = {"gumbel_scale": 0.0, "dirichlet_fraction": 0.0, "prior_temperature": 1.0}

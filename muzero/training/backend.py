@@ -6,10 +6,12 @@ their folder. To remove them, delete the import below, with `NATIVE_TRAINING = N
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 from muzero.model.interface import BaseNetwork
 from muzero.model.native.slot_training import SlotTraining
+from muzero.runs.processes import multiplies_bf16
 
 if TYPE_CHECKING:
     from muzero.config import LearnerConfig
@@ -54,6 +56,13 @@ def native_training(network: BaseNetwork, config: LearnerConfig, threads: int = 
     if config.backend == "native" and reason:
         raise ValueError(f"learner.backend=native: {reason}")
     return None if reason or NATIVE_TRAINING is None else NATIVE_TRAINING(network, threads)
+
+
+def resolve_precision(network: BaseNetwork, config: LearnerConfig, native: NativeTraining | None) -> LearnerConfig:
+    """Settings with `auto_bf16` resolved: `bf16` is set if torch computes the losses of `network`, and its device
+    multiplies in bfloat16 natively."""
+    chosen = config.auto_bf16 and native is None and multiplies_bf16(next(network.parameters()).device)
+    return replace(config, bf16=config.bf16 or chosen, auto_bf16=False)
 
 
 def network_to_train(network: BaseNetwork, native: NativeTraining | None) -> BaseNetwork:

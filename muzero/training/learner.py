@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from muzero.config import LearnerConfig
 from muzero.data.replay_buffer import Batch
 from muzero.model.interface import BaseNetwork
-from muzero.training.backend import NativeTraining, native_training, network_to_train
+from muzero.training.backend import NativeTraining, native_training, network_to_train, resolve_precision
 from muzero.training.joint_adamw import JointAdamW, joint_views
 from muzero.training.losses import LOSSES, compiled_losses, window_losses
 from muzero.training.peers import Peers
@@ -65,8 +65,9 @@ class Learner:
         peers: Peers | None = None,
     ) -> None:
         config.check()
-        self.network, self.config, self.discount, self.peers = network, config, discount, peers
         self.native = native_training(network, config, threads)
+        config = resolve_precision(network, config, self.native)
+        self.network, self.config, self.discount, self.peers = network, config, discount, peers
         self._smaller = {few.num_players: _SmallerTable(few, native_training(few, config, threads)) for few in smaller}
         self.device = next(network.parameters()).device
         decayed = [p for p in network.parameters() if p.ndim > 1]

@@ -252,6 +252,20 @@ def test_the_precision_of_long_searches_is_resolved(native: bool, run: Path, mon
         made(",bf16=half")
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_a_checkpoint_trained_with_auto_bf16_plays_in_the_precision_that_its_name_says(
+    native: bool, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_spec, "_has_bf16", lambda: native)
+    monkeypatch.setattr(agent_spec, "_trained_search", lambda agent: SearchConfig(simulations=3, auto_bf16=True))
+    short = f"checkpoint:{run},iteration=7"
+    assert resolved(short) == f"{short},bf16={'on' if native else 'off'}"
+    for options, expected in (("", native), (",bf16=on", True), (",bf16=off", False)):
+        built = build(AgentSpec.parse(f"{short},backend=eager{options}"), "skyjo", 2, batch=4)
+        assert isinstance(built, Searcher)
+        assert built.planner.config.bf16 == expected
+
+
 def test_the_backend_of_a_checkpoint_can_be_chosen(run: Path) -> None:
     def made(options: str) -> str:
         built = build(AgentSpec.parse(f"checkpoint:{run}{options}"), "skyjo", 2, batch=4)

@@ -43,6 +43,20 @@ def test_bench_search_writes_its_numbers(tmp_path: Path) -> None:
     assert not any(isinstance(value, dict | list) for value in report.values())
 
 
+def test_bench_paper_network_writes_its_numbers(tmp_path: Path) -> None:
+    target = tmp_path / "bench.json"
+    options = ["--quick", "--repetitions", "1", "--json", str(target)]
+    command = [sys.executable, "-m", "experiments.bench_paper_network", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text())
+    for name in ("attention_fused_bf16_ms", "attention_plain_single_ms", "learner_all_tokens_s", "learner_bf16_s"):
+        assert report[name] > 0
+        assert name in done.stdout
+    assert any(name.startswith("search_") and name.endswith("sims_per_s") for name in report)
+    assert not any(isinstance(value, dict | list) for value in report.values())
+
+
 @pytest.mark.slow
 def test_bench_training_writes_its_numbers(tmp_path: Path) -> None:
     """Every stage of both presets is measured, and the projection is the sum of its parts."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from muzero.model.encoders import EqualCards
+from muzero.model.encoders import EqualCards, TransformerBlocks
 from muzero.model.spec import GameSpec
 from tests.model.helpers import permute_slots, played_tables, random_network, random_symmetry, slots_of, variants
 
@@ -54,6 +55,33 @@ def test_transformer_encoder_is_not_equivariant() -> None:
     zero = torch.zeros(16, dtype=torch.int64)
     first, second = (network.predict(network.represent(o), zero).value for o in (obs, moved))
     assert not torch.allclose(first, second)
+
+
+def test_the_first_token_alone_is_that_of_the_whole_transformer() -> None:
+    """The flat latent reads one token: computing it alone changes neither its output nor any gradient."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(32, 4, 64, 0.0, "gelu", batch_first=True, norm_first=True)
+    blocks = TransformerBlocks(layer, 3).double()
+    tokens = torch.randn(5, 7, 32, dtype=torch.float64, requires_grad=True)
+    gradients = []
+    for found in (blocks(tokens)[:, 0], blocks.first_token(tokens)):
+        gradients.append(torch.autograd.grad(found.square().sum(), [tokens, *blocks.parameters()]))
+        torch.testing.assert_close(found, blocks(tokens)[:, 0])
+    for whole, alone in zip(*gradients, strict=True):
+        torch.testing.assert_close(whole, alone)
+
+
+def test_the_first_token_alone_is_the_same_with_packed_weights() -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(256, 8, 512, 0.0, "gelu", batch_first=True, norm_first=True)
+    blocks, tokens = TransformerBlocks(layer, 2).eval(), torch.randn(70, 3, 256)
+    expected = blocks.first_token(tokens).detach()
+    with torch.inference_mode():
+        torch.testing.assert_close(blocks.first_token(tokens), expected, rtol=1e-4, atol=1e-5)
+        blocks.layers[0].linear1.weight.mul_(0.5)
+        changed = blocks.first_token(tokens)
+    torch.testing.assert_close(changed, blocks.first_token(tokens).detach(), rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(changed, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", [("slots", "columns"), ("slots", "transformer"), ("flat", "transformer")])

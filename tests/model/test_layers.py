@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import torch
+from copy import deepcopy
 
+import pytest
+import torch
+from torch.nn import functional as F
+
+from muzero.model import layers
 from muzero.model.layers import (
+    HAS_MKL,
     MAX_PLAYERS,
+    PACKS_FOR_ONEDNN,
     EgoConditioning,
     PackedLinear,
+    PackedMLP,
     Support,
     at_least_float32,
     gather_rows,
@@ -29,17 +37,64 @@ def test_support_gives_two_hot_distributions_and_their_expectations() -> None:
     torch.testing.assert_close(wide.two_hot(many) @ wide.bins, many, rtol=1e-5, atol=1e-4)
 
 
-def test_packed_weights_give_the_same_results_and_follow_changes() -> None:
+packings = pytest.mark.parametrize(
+    "onednn",
+    [
+        pytest.param(True, marks=pytest.mark.skipif(not PACKS_FOR_ONEDNN, reason="no AVX-512")),
+        pytest.param(False, marks=pytest.mark.skipif(not HAS_MKL, reason="torch is built without MKL")),
+    ],
+)
+
+
+@packings
+def test_packed_weights_give_the_same_results_and_follow_changes(onednn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "PACKS_FOR_ONEDNN", onednn)
     torch.manual_seed(0)
     layer, x = PackedLinear(256, 512), torch.randn(96, 3, 256)
-    for _ in range(2):
-        expected = torch.nn.functional.linear(x, layer.weight, layer.bias).detach()
+    changes = [layer.weight, layer.bias]
+    for changed in [*changes, layer.bias]:
+        expected = F.linear(x, layer.weight, layer.bias).detach()
         with torch.inference_mode():
-            torch.testing.assert_close(layer(x), expected, rtol=1e-6, atol=1e-5)
-            torch.testing.assert_close(layer(x[:40]), expected[:40], rtol=1e-6, atol=1e-5)
+            for gelu, wanted in ((False, expected), (True, F.gelu(expected))):
+                torch.testing.assert_close(layer(x, gelu), wanted, rtol=1e-5, atol=1e-5)
+                torch.testing.assert_close(layer(x[:40], gelu), wanted[:40], rtol=1e-5, atol=1e-5)
+            assert layer._packed._kept, "the products were packed"
         assert layer(x).requires_grad, "gradients flow outside of inference mode"
         with torch.no_grad():
+            changed.mul_(2.0)
+
+
+@pytest.mark.skipif(not PACKS_FOR_ONEDNN, reason="no AVX-512")
+def test_packed_weights_follow_changes_in_bfloat16_too() -> None:
+    torch.manual_seed(0)
+    layer, x = PackedLinear(256, 512), torch.randn(96, 256)
+    for _ in range(2):
+        expected = F.gelu(F.linear(x, layer.weight, layer.bias)).detach()
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+            found = layer(x, gelu=True)
+        assert found.dtype == torch.bfloat16
+        torch.testing.assert_close(found.float(), expected, rtol=0.02, atol=0.02)
+        with torch.inference_mode():
+            torch.testing.assert_close(layer(x, gelu=True), expected, rtol=1e-5, atol=1e-5)
+        with torch.no_grad():
             layer.weight.mul_(2.0)
+
+
+def test_a_packed_mlp_is_the_plain_one_and_can_be_copied_after_packing() -> None:
+    torch.manual_seed(0)
+    mlp, x = PackedMLP(256, 300, 400, 20), torch.randn(96, 256)
+    assert list(mlp.state_dict()) == [f"{i}.{kind}" for i in (0, 2, 4) for kind in ("weight", "bias")]
+    expected = torch.nn.Sequential.forward(mlp, x)
+    torch.testing.assert_close(mlp(x), expected)
+    with torch.inference_mode():
+        torch.testing.assert_close(mlp(x), expected.detach(), rtol=1e-5, atol=1e-5)
+        assert mlp[2]._packed._kept, "the products were packed"  # type: ignore[union-attr]
+    copy = deepcopy(mlp)
+    with torch.no_grad():
+        copy[0].weight.zero_()  # type: ignore[operator,union-attr]
+        copy[0].bias.zero_()  # type: ignore[operator,union-attr]
+        torch.testing.assert_close(mlp(x), expected.detach(), rtol=1e-5, atol=1e-5)
+        assert (copy(x) == copy(x)[0]).all(), "the copy has weights of its own"
 
 
 def test_sums_over_a_dimension_are_the_same_with_and_without_gradients() -> None:

@@ -55,6 +55,15 @@ def test_only_the_backend_modules_import_native_code() -> None:
     assert sorted(importers) == ["muzero/search/backend.py", "muzero/training/backend.py"]
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_auto_bf16_is_bfloat16_on_a_device_that_has_it(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "multiplies_bf16", lambda device: native)
+    network = make("flat")
+    assert Planner(network, SearchConfig(simulations=2, auto_bf16=True), 2).config.bf16 == native
+    assert not Planner(network, SearchConfig(simulations=2), 2).config.bf16
+    assert Planner(network, SearchConfig(simulations=2, bf16=True, auto_bf16=True), 2).config.bf16
+
+
 def test_backend_modules_import_native_code_in_one_line() -> None:
     for room, imported in (("search", "slot_step import SlotStep"), ("training", "slot_training import SlotTraining")):
         lines = (ROOT / f"muzero/{room}/backend.py").read_text().splitlines()

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from muzero.config import LearnerConfig
+from muzero.training import backend as backend_module
 from muzero.training.learner import Learner
 from tests.training.batches import a_batch, make, shaken
 
@@ -16,6 +17,20 @@ def test_auto_takes_native_passes_where_they_support_the_network() -> None:
     assert Learner(make(hidden=24), LearnerConfig()).native is None
     assert Learner(make(hidden=32), LearnerConfig(backend="torch")).native is None
     assert Learner(make(hidden=32), LearnerConfig(bf16=True)).native is None
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_auto_bf16_is_bfloat16_where_torch_computes_on_a_processor_that_has_it(
+    native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend_module, "multiplies_bf16", lambda device: native)
+    settings = LearnerConfig(auto_bf16=True)
+    assert Learner(make(latent="flat"), settings).config.bf16 == native
+    assert not Learner(make(latent="flat"), LearnerConfig()).config.bf16
+    in_cpp = Learner(make(hidden=32), settings)
+    assert (in_cpp.native is not None, in_cpp.config.bf16) == (True, False), "native passes are in single precision"
+    asked = Learner(make(latent="flat"), LearnerConfig(bf16=True, auto_bf16=True))
+    assert asked.config.bf16, "bf16=true does not ask the processor"
 
 
 @pytest.mark.parametrize(

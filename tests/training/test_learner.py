@@ -46,6 +46,36 @@ def test_bfloat16_gives_nearly_the_same_losses(latent: str, encoder: str, monkey
         assert reports[1][name] == pytest.approx(reports[0][name], rel=0.05, abs=0.02), name
 
 
+def test_gradients_in_bfloat16_point_where_those_in_single_precision_do() -> None:
+    """A flat network wide enough for the processor's products in bfloat16; eight bits of every number remain."""
+    gradients = []
+    for bf16 in (False, True):
+        torch.manual_seed(0)
+        network = make("belief", "flat", players=2, width=64, feedforward=128, latent_dim=64, hidden=64, layers=2)
+        learner = Learner(network, LearnerConfig(bf16=bf16, warm_up_steps=0, clip=1e9))
+        learner.step(a_batch(windows=64, players=2), 0)
+        gradients.append({name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None})
+        assert all(p.dtype == gradients[-1][name].dtype == torch.float32 for name, p in network.named_parameters())
+    whole = torch.cat([g.flatten() for g in gradients[0].values()])
+    rough = torch.cat([g.flatten() for g in gradients[1].values()])
+    assert F.cosine_similarity(whole, rough, 0) > 0.999
+    assert rough.norm() == pytest.approx(float(whole.norm()), rel=0.02)
+    for name, exact in gradients[0].items():
+        error = (gradients[1][name] - exact).norm()
+        assert error < 0.1 * exact.norm() + 1e-4 * whole.norm(), name
+
+
+def test_steps_in_bfloat16_are_the_same_bytes_again() -> None:
+    results = []
+    for _ in range(2):
+        network = make("belief", "flat", players=2, width=64, feedforward=128, latent_dim=64, hidden=64)
+        learner = Learner(network, LearnerConfig(bf16=True, warm_up_steps=0))
+        for seed in range(3):
+            learner.step(a_batch(seed, windows=64, players=2), 0)
+        results.append(torch.cat([p.detach().flatten() for p in network.parameters()]))
+    assert torch.equal(*results)
+
+
 def test_learner_skips_losses_of_weight_zero() -> None:
     config = LearnerConfig(reconstruction_weight=0.0, consistency_weight=1.0)
     assert Learner(make(), config).skipped == ("reconstruction",)
