@@ -9,13 +9,13 @@ a network or the machine are in muzero/training/preflight.py. Settings of the tr
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from muzero.config_fields import Section, choice, flag, listing, number, ramp, schedule, setting, text, tree_setting
+from muzero.config_fields import cores as cores
 from muzero.config_fields import require as require
+from muzero.config_fields import scheduled as scheduled
 
 BACKENDS = ("auto", "native", "eager", "compiled", "compiled_dynamic", "cuda_graphs")
 
@@ -208,6 +208,13 @@ class GameConfig(Section):
         {"preset": "official"}, "rule set to play and evaluate by: a rule preset's name under `preset`, and options"
     )
     training: dict[str, Any] = setting({}, "rule options added for self-play: rewards, shorter episodes")
+    utility: str = choice(
+        "round",
+        ("round", "match"),
+        "what the end of a round pays in training on single rounds, beside round_reward. round: 1 for the fewest points, "
+        "-1 for others; match: the chance to win the match from the new standing, as a number from -1 to 1, fitted at "
+        "the start to rounds of bots (wants game.training.initial_scores=played, and scores not in model.ignore)",
+    )
     bots: list[str] = listing((), "bots of the curriculum, and opponents of bot evaluation")
     held_out_bots: list[str] = listing((), "further opponents of bot evaluation, not met in training")
 
@@ -434,16 +441,3 @@ class Config(Section):
         require(inside, "selfplay.players", f"game.players={self.game.players} among them, or none", mixed)
         expected = f"at least {least}, one per worker" + (" and number of players" if mixed else "")
         require(self.selfplay.tables >= least, "selfplay.tables", expected, self.selfplay.tables)
-
-
-def scheduled(pairs: Sequence[Sequence[Any]], iteration: int, otherwise: Any) -> Any:
-    """Number that a schedule has reached at an iteration; `otherwise` if the schedule is empty."""
-    reached = [number for start, number in pairs if start <= iteration]
-    return reached[-1] if reached else otherwise
-
-
-def cores() -> int:
-    """CPU cores available to this process (SLURM limits respected)."""
-    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    return max(1, min(free, int(given))) if given.isdigit() else free

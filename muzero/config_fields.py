@@ -6,6 +6,7 @@ a dataclass that inherits from `Section` is a group of settings.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import field, fields
@@ -99,6 +100,19 @@ def schedule(default: Sequence[Sequence[float]], *, least: float, meaning: str) 
 
     expected = f"[iteration, number] pairs, from iteration 0 on, numbers {least} or more"
     return setting([list(pair) for pair in default], meaning, expected, holds)
+
+
+def scheduled(pairs: Sequence[Sequence[Any]], iteration: int, otherwise: Any) -> Any:
+    """Number that a schedule has reached at an iteration; `otherwise` if the schedule is empty."""
+    reached = [number for start, number in pairs if start <= iteration]
+    return reached[-1] if reached else otherwise
+
+
+def cores() -> int:
+    """CPU cores available to this process (SLURM limits respected)."""
+    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    return max(1, min(free, int(given))) if given.isdigit() else free
 
 
 def tree_setting(name: str) -> Any:
