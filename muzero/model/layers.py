@@ -88,7 +88,7 @@ def gather_rows(x: Tensor, index: Tensor) -> Tensor:
 
 def embedded_outcome(table: nn.Embedding, outcome: Tensor) -> Tensor:
     """Embeddings [B, D] of outcome codes [B], or of weights [B, O] of codes; code 0 has none."""
-    return outcome @ table.weight if outcome.is_floating_point() else table(outcome)  # type: ignore[no-any-return]
+    return outcome @ table.weight if outcome.is_floating_point() else table(outcome)
 
 
 class Support(nn.Module):

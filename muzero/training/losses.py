@@ -32,6 +32,7 @@ LOSSES = (
 _COMPILED_KINDS = 64  # most compiled versions of the losses: per network, batch size, device and thread count
 _COMPARED = 4  # one window of so many is compared with its real positions: enough to learn from, and expensive
 _COMMITMENT = 0.25  # weight of the commitment to learned codes, beside the loss of their prediction
+_SHARPNESS = 4.0  # standard deviation of the logits of a learned code: large enough to be sure of one code
 _UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
 
 
@@ -180,7 +181,7 @@ def encode_steps(network: BaseNetwork, batch: dict[str, Tensor]) -> Codes:
     with torch.no_grad():
         latents = network.represent(batch["obs"][:, 1:].flatten(0, 1))
     # Logits of each code are normalised over the batch: without this all steps soon have the same code.
-    logits = F.batch_norm(network.outcome_codes(latents).float(), None, None, training=True)
+    logits = _SHARPNESS * F.batch_norm(network.outcome_codes(latents).float(), None, None, training=True)
     likely = logits.softmax(-1)  # (B K, O - 1)
     index = likely.argmax(-1)
     hard = F.one_hot(index, likely.shape[1]).float()

@@ -84,9 +84,9 @@ def test_losses_are_deterministic() -> None:
     assert torch.equal(*found)
 
 
-def coin(chance: str) -> tuple[Network, dict[str, Tensor]]:
+def coin(chance: str, latent: str) -> tuple[Network, dict[str, Tensor]]:
     """Toy: one action leads to one of two positions by chance, and the position alone says what was paid."""
-    network = make("baseline", chance=chance, codes=4)
+    network = make("baseline", latent, chance=chance, codes=4)
     batch = tensors(a_batch(windows=16, unroll=1))
     first, heads, tails = batch["obs"][0, 0].clone(), batch["obs"][1, 0].clone(), batch["obs"][2, 0].clone()
     side = torch.arange(16) % 2
@@ -99,25 +99,26 @@ def coin(chance: str) -> tuple[Network, dict[str, Tensor]]:
     return network, batch
 
 
-def trained_reward(chance: str, steps: int = 150) -> tuple[float, Network, dict[str, Tensor]]:
+def trained_reward(chance: str, latent: str, steps: int = 100) -> tuple[float, Network, dict[str, Tensor]]:
     """Loss of the reward after training on the toy."""
-    network, batch = coin(chance)
-    optimizer = torch.optim.Adam(network.parameters(), 5e-3)
-    factors = torch.tensor([float(name in ("value", "reward", "afterstate", "outcome")) for name in LOSSES])
+    network, batch = coin(chance, latent)
+    optimizer = torch.optim.Adam(network.parameters(), 1e-2)
+    factors = torch.tensor([float(name in ("reward", "afterstate", "outcome")) for name in LOSSES])
     for _ in range(steps):
         optimizer.zero_grad()
-        found, _ = window_losses(network, batch)
+        found, _ = window_losses(network, batch, skipped=("reconstruction", "consistency"))
         (found.mean(1) * factors).sum().backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
     return float(found.detach().mean(1)[LOSSES.index("reward")]), network, batch
 
 
-def test_codes_tell_what_chance_brought_and_the_prior_knows_how_often() -> None:
+@pytest.mark.parametrize("latent", LATENTS)
+def test_codes_tell_what_chance_brought_and_the_prior_knows_how_often(latent: str) -> None:
     """Without codes the two rewards cannot be told apart; with them they are, and both codes are expected half the
     time."""
-    plain, _, _ = trained_reward("none")
-    told, network, batch = trained_reward("learned")
+    plain, _, _ = trained_reward("none", latent)
+    told, network, batch = trained_reward("learned", latent)
     assert plain > 0.6, "log 2 is the best that one prediction for both can reach"
     assert told < 0.1
     codes = encode_steps(network, batch).chosen[:, 0]
@@ -132,7 +133,7 @@ def test_codes_tell_what_chance_brought_and_the_prior_knows_how_often() -> None:
         assert float(likely[one].sum()) == pytest.approx(0.5, abs=0.1)
         assert float(likely[other].sum()) == pytest.approx(0.5, abs=0.1)
         after = [network.step(root, torch.tensor([4]), zero, code) for code in (one[:1], other[:1])]
-        paid = [float(network.support.expectation(network.predict(latent, zero).reward)[0, 0]) for latent in after]
+        paid = [float(network.support.expectation(network.predict(one, zero).reward)[0, 0]) for one in after]
     assert paid == pytest.approx([-1, 1], abs=0.2)
 
 
@@ -161,7 +162,10 @@ def test_sources_that_count_cards_are_refused() -> None:
         compose_config("model.codes=64")
 
 
-@pytest.mark.parametrize("game", env.games())
+GAMES = [pytest.param(game, marks=[] if game == "kuhn" else pytest.mark.slow) for game in env.games()]
+
+
+@pytest.mark.parametrize("game", GAMES)
 def test_every_game_trains_with_learned_codes_and_goes_on_from_a_checkpoint(game: str, tmp_path: Path) -> None:
     settings = ["preset=smoke", "+variant=belief", f"game={game}", "model.chance=learned", "model.codes=8"]
     settings += ["search.simulations=4", "selfplay.tables=4", "evaluation.every=0", "replay.warm_up=50"]
