@@ -25,6 +25,7 @@ from muzero.config.fields import Section, choice, number, ramp, schedule, settin
 from muzero.model.network import Network
 from muzero.model.presets import count_parameters
 from muzero.model.spec import GameSpec
+from muzero.training.preflight import preflight
 from tests.composing import compose_config
 
 CONF = Path(str(conf.__file__)).parent
@@ -264,6 +265,21 @@ def test_a_comparison_of_beliefs_gives_the_counts_to_their_own_arm_only(preset: 
     assert replace(counts.model, counts=False) == baseline.model
     assert replace(counts, model=baseline.model, variant="baseline") == baseline
     assert compose_config(f"preset={preset}", "comparison=beliefs", "model.counts=true").model.counts
+
+
+@pytest.mark.parametrize(
+    ("game", "preset"), [("skyjo", "cpu"), ("skyjo", "smoke"), ("skyjo", "paper"), ("lama", "cpu")]
+)
+def test_a_comparison_of_utilities_differs_in_rounds_scores_and_what_they_pay(game: str, preset: str) -> None:
+    """Rounds begin at standings of matches, which the network reads; nothing else changes."""
+    plain, found = (compose_config(f"game={game}", f"preset={preset}", *more) for more in ((), ("comparison=match",)))
+    preflight(found)
+    assert (plain.game.utility, found.game.utility) == ("round", "match")
+    rounds = {"episode": "round", "initial_scores": "played", "round_reward": 0.0}
+    assert found.game.training == {**plain.game.training, **rounds}
+    assert [name for name in found.model.ignore if name != "counts"] == ["global.round"]
+    same = replace(found, game=plain.game, model=replace(found.model, ignore=plain.model.ignore))
+    assert same == plain
 
 
 def test_command_line_wins_over_the_settings_of_a_preset_for_a_game() -> None:

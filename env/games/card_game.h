@@ -28,6 +28,8 @@
 namespace env {
 
 inline constexpr int kHistoryLength = 16;  // lines of the public history in observations
+inline constexpr uint32_t kUsualPoints = 16;   // entries of a game's table of usual points of a round
+inline constexpr uint32_t kLongestMatch = 64;  // most rounds of an imagined match
 
 template <class Game, class GameRules, int kSeats>
 struct CardGame {
@@ -255,7 +257,9 @@ struct CardGame {
 };
 
 // ---------------------------------------------------------------------------------------------------------
-// A match of rounds. The game also has `void start_round(const Rules&)`, which deals. `Event` is a line of the public
+// A match of rounds. The game also has `void start_round(const Rules&)`, which deals, and
+// `int usual_points(const Rules&, int seat, uint32_t i) const`, by how much a round changes the seat's total: entry i of
+// the sixteenths of the rounds that good players play, the best round first. `Event` is a line of the public
 // history as it stands in an observation, but for its `actor`, who is 1 + seat here and 0 for no line.
 
 template <class Game, class GameRules, int kSeats, class GameEvent>
@@ -279,6 +283,7 @@ struct RoundGame : CardGame<Game, GameRules, kSeats> {
         totals[seat] = static_cast<int32_t>(draw.below(static_cast<uint32_t>(rules.target)));
       }
     }
+    if (rules.initial_scores == Rules::InitialScores::kPlayed) draw_standing(rules, key);
     game().start_round(rules);
   }
 
@@ -294,6 +299,22 @@ struct RoundGame : CardGame<Game, GameRules, kSeats> {
     Base::gather_deck(rules, round);
     std::memset(history, 0, sizeof history);
     round_decisions = 0;
+  }
+
+  // Totals before one round, drawn at random, of an imagined match: the points of all seats are added round by round,
+  // each an entry of the table of usual points, until a total reaches the target; the standing before round n replaces
+  // the one kept with probability 1 / n.
+  void draw_standing(const Rules& rules, uint64_t key) {
+    Rng draw{key, uint64_t{1} << 56};
+    int32_t kept[kSeats] = {};
+    for (uint32_t n = 1; n <= kLongestMatch; ++n) {
+      if (*std::max_element(totals, totals + num_players) >= rules.target) break;
+      if (draw.below(n) == 0) std::copy(totals, totals + num_players, kept);
+      for (int seat = 0; seat < num_players; ++seat) {
+        totals[seat] += game().usual_points(rules, seat, draw.below(kUsualPoints));
+      }
+    }
+    std::copy(kept, kept + num_players, totals);
   }
 
   void remember(const Event& event) { history[round_decisions++ % kHistoryLength] = event; }

@@ -16,7 +16,7 @@ struct LamaRules {
   enum class NextStarter : uint8_t { kLastMover, kSeat0 };
   enum class NothingToDraw : uint8_t { kNoDraw, kAbort };
   enum class Episode : uint8_t { kMatch, kRound };
-  enum class InitialScores : uint8_t { kZero, kUniform };
+  enum class InitialScores : uint8_t { kZero, kUniform, kPlayed };
 
   Scoring scoring = Scoring::kDistinct;
   bool chip_return = true;
@@ -46,7 +46,8 @@ struct LamaRules {
              "with no card left to draw, whether drawing is illegal or aborts the game");
     v.choice("episode", episode, {"match", "round"}, "what one episode is");
     v.integer("target", target, 1, 100000, "total that ends a match");
-    v.choice("initial_scores", initial_scores, {"zero", "uniform"}, "totals at the start of an episode");
+    v.choice("initial_scores", initial_scores, {"zero", "uniform", "played"},
+             "totals at the start of an episode: played, as before a round drawn at random from a match");
     v.counts("deck", deck, kMaxCopies, "cards of each kind, 1 to 6 and the llama");
     v.integer("max_decisions", max_decisions, 1, 1000000, "decisions before truncation; players can stall forever");
     v.real("round_reward", round_reward, -10, 10, "weight of the reward at each round's end");

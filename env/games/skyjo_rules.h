@@ -16,7 +16,7 @@ struct SkyjoRules {
   enum class NextStarter : uint8_t { kEnder, kHighestSum, kSeat0 };
   enum class FirstStarter : uint8_t { kByRule, kRandom };
   enum class Episode : uint8_t { kMatch, kRound };
-  enum class InitialScores : uint8_t { kZero, kUniform };
+  enum class InitialScores : uint8_t { kZero, kUniform, kPlayed };
 
   Setup setup = Setup::kRandom;
   int initial_reveals = 2;
@@ -55,7 +55,8 @@ struct SkyjoRules {
              "who starts a round that no other came before: as next_starter says, or a player drawn at random");
     v.choice("episode", episode, {"match", "round"}, "what one episode is");
     v.integer("target", target, 1, 1000, "total that ends a match");
-    v.choice("initial_scores", initial_scores, {"zero", "uniform"}, "totals at the start of an episode");
+    v.choice("initial_scores", initial_scores, {"zero", "uniform", "played"},
+             "totals at the start of an episode: played, as before a round drawn at random from a match");
     v.counts("deck", deck, 31, "cards of each value, -2 to 12");
     v.integer("max_decisions", max_decisions, 1, 1000000, "decisions before truncation; two players can stall forever");
     v.real("round_reward", round_reward, -10, 10, "weight of the reward at each round's end");

@@ -107,7 +107,9 @@ def analyse_rows(
             part["rank"] = from_seats(_shares(prediction.rank[:, 0]), back, axis=-2)
         if prediction.cards is not None:
             part["cards"] = _shares(prediction.cards)
-        if network.num_outcomes > 1:
+        if network.learned_codes:
+            part["lines"][:, :, 1] = np.minimum(part["lines"][:, :, 1], 0)  # learned codes are no cards
+        elif network.num_outcomes > 1:
             part["outcomes"] = _believed_outcomes(network, latent, legal[some], phase[some])
         parts.append(part)
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

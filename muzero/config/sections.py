@@ -67,10 +67,12 @@ class ModelConfig(Section):
     counts: bool = flag(True, "read the counts of unseen cards; false is the same as counts in model.ignore")
     chance: str = choice(
         "none",
-        ("none", "game"),
+        ("none", "game", "learned"),
         "what the dynamics are told of chance. none: nothing, one next position stands for all (the paper); game: the "
-        "outcomes that the game declares, such as the card drawn, and the search has chance nodes",
+        "outcomes that the game declares, such as the card drawn, and the search has chance nodes; learned: codes that "
+        "an encoder of the next observation learns to give, after every action (Stochastic MuZero)",
     )
+    codes: int = number(32, least=2, most=63, meaning="number of codes with chance=learned")
     ego: bool = flag(False, "condition predictions on the player they are for; set by +variant")
     ego_boards: bool = flag(True, "with ego and private hands: show each ego the own board first, whoever is to move")
     outcome_heads: bool = flag(False, "predict the winner and the ranks; set by +variant")
@@ -186,7 +188,7 @@ class LearnerConfig(Section):
         meaning="weight of values and rewards of afterstates, whose chance event is not told (model.chance)",
     )
     cards_weight: float = number(0.5, least=0, meaning="weight of the beliefs about hidden cards (model.card_beliefs)")
-    outcome_weight: float = number(0.5, least=0, meaning="weight of the outcomes of chance events (model.chance)")
+    outcome_weight: float = number(0.5, least=0, meaning="weight of the outcomes of chance events, or of codes")
     ramp_iterations: int = number(
         100, least=0, meaning="iterations over which the winner and rank weights go from start to end; 0: at once"
     )
@@ -220,6 +222,13 @@ class GameConfig(Section):
         {"preset": "official"}, "rule set to play and evaluate by: a rule preset's name under `preset`, and options"
     )
     training: dict[str, Any] = setting({}, "rule options added for self-play: rewards, shorter episodes")
+    utility: str = choice(
+        "round",
+        ("round", "match"),
+        "what the end of a round pays in training on single rounds, beside round_reward. round: 1 for the fewest "
+        "points, -1 for others; match: the chance to win the match from the new standing, as a number from -1 to 1, "
+        "fitted at the start to rounds of bots (wants initial_scores=played, and scores that the network reads)",
+    )
     bots: list[str] = listing((), "bots of the curriculum, and opponents of bot evaluation")
     held_out_bots: list[str] = listing((), "further opponents of bot evaluation, not met in training")
 

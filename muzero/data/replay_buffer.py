@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from muzero.config import Config
 from muzero.config.fields import require
+from muzero.data.match_table import match_table
 from muzero.data.returns import lambda_returns, n_step_returns
 from muzero.data.sum_tree import FAN, SumTree, pick
 from muzero.data.targets import FRAMES, Moves, Targets, unroll
@@ -105,7 +106,7 @@ class ReplayBuffer:
       moves: moves that a search knows of the rules.
       config: settings of the run, whose defaults and ranges muzero/config/sections.py declares: those of `replay`,
         `learner.unroll` (steps of a window after its first position, K), `learner.td_steps` and
-        `learner.td_lambda` (returns) and `search.discount` (of the returns, per decision).
+        `learner.td_lambda` (returns), `search.discount` (of the returns, per decision) and `game.utility`.
       num_slots: number of slots of all players whose hidden cards are stored.
       epsilon: number that is added to every priority.
 
@@ -140,6 +141,7 @@ class ReplayBuffer:
         self.td_lambda, self.moves = config.learner.td_lambda, moves
         self.discount, self.frame, self.epsilon = config.search.discount, frame, epsilon
         self.keep_share, self.keep_at_least = replay.keep_share, replay.keep_at_least
+        self._match = match_table(config.game)
         self.stratify, self.alpha, self.beta = replay.stratify, replay.alpha, replay.beta
 
         def needed(nodes: int) -> int:
@@ -276,9 +278,10 @@ class ReplayBuffer:
         correction = np.zeros(self.num_phases)
         correction[present] = each / (each / least[present]).max()  # 1 for the least likely position
         luck = rng.random((batch, self.unroll + 1))
+        shares = self._match.shares(rows["final_scores"][index]) if self._match is not None else None
         steps, end = index[:, None] + np.arange(self.unroll + 1), rows["end"][index][:, None]
         return Batch(
-            **vars(unroll(rows, index, self.frame, self.moves, luck)),
+            **vars(unroll(rows, index, self.frame, self.moves, luck, shares)),
             obs=rows["obs"].take(np.minimum(steps, end - 1), 0),
             hidden=rows["hidden"].take(np.minimum(steps, end - 1), 0),
             weights=((correction[phase] / self._tree.weights[index]) ** self.beta).astype(np.float32),

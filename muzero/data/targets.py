@@ -160,7 +160,14 @@ class Targets:
     after_mask: NDArray[np.float32]
 
 
-def unroll(rows: Rows, at: NDArray[np.int64], frame: str, moves: Moves, luck: NDArray[np.float64]) -> Targets:
+def unroll(
+    rows: Rows,
+    at: NDArray[np.int64],
+    frame: str,
+    moves: Moves,
+    luck: NDArray[np.float64],
+    shares: NDArray[np.float64] | None = None,
+) -> Targets:
     """Compute the targets of windows.
 
     A search does not know that a game has ended: past the end it goes on with actions, phases and turns as the phase
@@ -177,6 +184,7 @@ def unroll(rows: Rows, at: NDArray[np.int64], frame: str, moves: Moves, luck: ND
       frame: order of the seats in the targets, "root" or "mover".
       moves: moves that a tree would make.
       luck: [B, K+1] uniform random numbers in 0..1, for actions that were not taken and the choice of afterstates.
+      shares: [B, P] share of the win of each seat, if it is not told by the ranks at the end of the episode.
     """
     require(frame in FRAMES, "frame", f"one of {', '.join(FRAMES)}", frame)
     K, P = luck.shape[1] - 1, rows["rewards"].shape[1]
@@ -186,6 +194,7 @@ def unroll(rows: Rows, at: NDArray[np.int64], frame: str, moves: Moves, luck: ND
     live = step < end
     ended = ~rows["truncated"][at][:, None]
     outcome = rows["ranks"][at]
+    won = winner_target(outcome) if shares is None else shares.astype(np.float32)
     seat, phase, actions = (rows[name].take(row).astype(np.int64) for name in ("to_play", "phase", "action"))
     astray = moves.astray(rows, row, seat, phase)
     lost = np.zeros_like(astray)  # positions of which nothing is known
@@ -219,7 +228,7 @@ def unroll(rows: Rows, at: NDArray[np.int64], frame: str, moves: Moves, luck: ND
         reward_mask=(known & ~astray)[:, :K].astype(np.float32),
         policy=rows["policy"].take(row, 0) * policy_mask[..., None],
         policy_mask=policy_mask,
-        winner=from_seats(winner_target(outcome)[:, None], first) * outcome_known[..., None],
+        winner=from_seats(won[:, None], first) * outcome_known[..., None],
         rank=from_seats(rank_target(outcome)[:, None], first, axis=-2) * outcome_known[..., None, None],
         points=from_seats(points, first) * (live & outcome_known)[..., None],
         outcome_mask=outcome_known.astype(np.float32),

@@ -94,7 +94,8 @@ def evaluate_bots(agent: Searcher, config: Config) -> dict[str, Any]:
         )
 
     trained = config.game.rules_for_training()
-    same = trained.get("episode") == config.game.rules.get("episode")
+    # The winner that the network predicts is that of an episode of training, or of the match.
+    same = trained.get("episode") == config.game.rules.get("episode") or config.game.utility == "match"
     results = play(config.game.rules, watch if same else None)
     figures = {name: summary(games) for name, games in zip(names, results, strict=True)}
     out: dict[str, Any] = {

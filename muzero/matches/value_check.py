@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import env
 from muzero.agents.agents import Policy
 from muzero.agents.situation import Situation
+from muzero.data.match_table import MatchTable
 from muzero.model.interface import BaseNetwork
 
 _LONGEST_WAIT = 100  # decisions before a position is taken, at most: every stage of a round, and later rounds
@@ -47,7 +48,13 @@ class ValueCheck:
 
 
 def check_values(
-    network: BaseNetwork, rules: env.Rules, *, positions: int = 256, playouts: int = 8, seed: int = 0
+    network: BaseNetwork,
+    rules: env.Rules,
+    *,
+    positions: int = 256,
+    playouts: int = 8,
+    seed: int = 0,
+    match: MatchTable | None = None,
 ) -> ValueCheck:
     """Compare a network's values with playouts of its own policy, without search.
 
@@ -60,6 +67,7 @@ def check_values(
       positions: number of positions.
       playouts: number of playouts from each position, 2 or more.
       seed: seed of the deals.
+      match: chances to win a match, if the end of a round pays them (`game.utility`).
     """
     game, players = network.spec.game, network.spec.num_players
     policy = Policy(network)
@@ -69,7 +77,7 @@ def check_values(
     worlds.copy_from(found, np.repeat(np.arange(positions), playouts))
     movers = worlds.to_play.copy()
     worlds.determinize(movers, np.arange(len(movers), dtype=np.uint64) + np.uint64(seed << 32))
-    paid = play_out(policy, worlds)[np.arange(len(movers)), movers]
+    paid = play_out(policy, worlds, match)[np.arange(len(movers)), movers]
     return ValueCheck(values, paid.reshape(positions, playouts))
 
 
@@ -81,8 +89,14 @@ def network_values(network: BaseNetwork, obs: NDArray[np.int16]) -> NDArray[np.f
     return values.double().cpu().numpy()
 
 
-def play_out(policy: Policy, worlds: env.VecEnv) -> NDArray[np.float64]:
-    """Play all tables to the end with a policy in every seat; returns the sums of rewards by seat, [B, P]."""
+def play_out(policy: Policy, worlds: env.VecEnv, match: MatchTable | None = None) -> NDArray[np.float64]:
+    """Play all tables to the end with a policy in every seat; returns the sums of rewards by seat, [B, P].
+
+    Args:
+      policy: policy in every seat.
+      worlds: tables, which do not begin new games by themselves.
+      match: chances to win a match, if the end of a round pays them; otherwise rewards are those of the rules.
+    """
     paid = np.zeros((worlds.num_envs, worlds.num_players))
     while True:
         rows = np.flatnonzero(worlds.legal_bits)
@@ -91,7 +105,7 @@ def play_out(policy: Policy, worlds: env.VecEnv) -> NDArray[np.float64]:
         actions = np.full(worlds.num_envs, env.SKIP, np.int64)
         actions[rows] = policy.act(Situation.at(worlds, rows))
         worlds.step(actions)
-        paid[rows] += worlds.rewards[rows]
+        paid[rows] += (worlds.rewards if match is None else match.rewards(worlds))[rows]
 
 
 def played_positions(policy: Policy, game: str, players: int, rules: env.Rules, count: int, seed: int) -> env.VecEnv:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from muzero.model.layers import PackedMLP, SeatIndices, mlp
+from muzero.model.layers import PackedMLP, SeatIndices, embedded_outcome, mlp
 
 if TYPE_CHECKING:
     from muzero.config import ModelConfig
@@ -44,7 +44,7 @@ class FlatDynamics(nn.Module):
         """
         told = self.action(action)
         if self.outcome is not None:
-            told = told + self.outcome(outcome)
+            told = told + embedded_outcome(self.outcome, outcome)
         return self.norm(latent + self.body(torch.cat([latent, told], 1)))  # type: ignore[no-any-return]
 
 

@@ -64,6 +64,7 @@ class BaseNetwork(nn.Module, ABC):
         consistency loss.
       points_support: bins of the points to come; only read where predictions have them.
       num_outcomes: number of outcome codes of chance events that `step` tells apart, O; 1 if it is never told any.
+      learned_codes: whether these codes are learned (`outcome_codes`) instead of the game's.
     """
 
     spec: GameSpec
@@ -82,6 +83,7 @@ class BaseNetwork(nn.Module, ABC):
         self.points_support = Support(-max(1.0, config.points), max(1.0, config.points), config.value_bins)
         self.decoder = None
         self.num_outcomes = 1
+        self.learned_codes = False
 
     # ---- to be implemented -------------------------------------------------------------------------------
 
@@ -105,7 +107,8 @@ class BaseNetwork(nn.Module, ABC):
           action: [B] actions to take.
           shift: [B] number of seats by which the turn moves on; 0 if the same player moves again.
           outcome: [B] outcome of the chance event that follows the action; 0 if there is none, or if it is not told:
-            the next latent is then an afterstate, which stands for all outcomes.
+            the next latent is then an afterstate, which stands for all outcomes. Of a network with learned codes also
+            [B, O] weights of the codes, which gradients may flow back to.
 
         Returns:
           Next latents [B, L], in the next mover's frame if the frame is "mover".
@@ -195,6 +198,11 @@ class BaseNetwork(nn.Module, ABC):
         """obs [B, W] of the players to move -> latents [B, L]; values [B, P] in the frame of the observers"""
         latent, outputs = self.initial(obs, "maxn")
         return latent, outputs[:, self.spec.num_actions :]
+
+    def outcome_codes(self, latent: Tensor) -> Tensor:
+        """latent [B, L] of the position after a step -> logits [B, O - 1] of the step's code, from 1 on; called only if
+        codes are learned"""
+        raise NotImplementedError(f"{type(self).__name__} has learned codes, but no outcome_codes")
 
     def reconstruction_loss(self, latent: Tensor, obs: Tensor) -> Tensor:
         """latent [B, L], obs [B, W] of the players to move there -> loss [B]; called only if there is a decoder"""

@@ -147,6 +147,11 @@ def gather_rows(x: Tensor, index: Tensor) -> Tensor:
     return x.reshape(B * N, D).index_select(0, (row * N + index).view(-1)).view(*index.shape, D)  # quick gradient
 
 
+def embedded_outcome(table: nn.Embedding, outcome: Tensor) -> Tensor:
+    """Embeddings [B, D] of outcome codes [B], or of weights [B, O] of codes; code 0 has none."""
+    return outcome @ table.weight if outcome.is_floating_point() else table(outcome)
+
+
 class Support(nn.Module):
     """Representation of numbers as distributions over equally spaced bins."""
 

@@ -53,6 +53,7 @@ class Network(BaseNetwork):
       policy, value: heads of a position.
       reward: head of what the step to a position has paid, read from the position as its value is.
       outcome: head of the outcome of a chance event, read from an afterstate; None if the dynamics are told none.
+      codes: encoder of learned codes, which reads the latent of the position that came; None without them.
       cards: head of the cards that the player to move cannot see; None without `config.card_beliefs`.
       points: head of the points that each seat still gets; None without `config.points`.
       winner, rank: heads of the result; None without `config.outcome_heads`.
@@ -86,6 +87,8 @@ class Network(BaseNetwork):
         self.reward = head(config.value_bins * seats)
         self.num_outcomes = spec.outcomes_told(config)
         self.outcome = head(self.num_outcomes) if self.num_outcomes > 1 else None
+        self.learned_codes = config.chance == "learned"
+        self.codes = mlp(self.latent_dim, config.hidden, config.codes) if self.learned_codes else None
         self.points = head(config.value_bins * seats) if config.points else None
         self.cards = make_card_beliefs(spec, config) if config.card_beliefs and self.num_outcomes > 1 else None
         self.winner = head(P) if config.outcome_heads else None
@@ -125,6 +128,8 @@ class Network(BaseNetwork):
             parts |= {f"{name}.{key}": part for key, part in getattr(self, name).seat_indices(players).items()}
         if isinstance(self.trunk, SlotTrunk):
             parts["trunk.boards.weight"] = 1, torch.arange(self.trunk.boards.in_features // P * players)
+        if self.codes is not None and isinstance(self.trunk, SlotTrunk):
+            parts["codes.0.weight"] = 1, self.trunk.kept_of_latent(self.latent_dim, players)
         numbers = ["value", "reward", *(["points"] if self.points is not None else [])]
         outputs = dict.fromkeys(numbers, torch.arange(players * N)) if not self.config.ego else {}
         if self.config.outcome_heads:
@@ -187,6 +192,11 @@ class Network(BaseNetwork):
         if self.frame == "root" and features.shape[1] > 1:
             return features[torch.arange(len(features), device=features.device), to_play]
         return features.unbind(1)[0]
+
+    def outcome_codes(self, latent: Tensor) -> Tensor:
+        """See `BaseNetwork.outcome_codes`."""
+        assert self.codes is not None
+        return self.codes(latent)  # type: ignore[no-any-return]
 
     def reconstruction_loss(self, latent: Tensor, obs: Tensor) -> Tensor:
         """latent [B, L], obs [B, W] of the players to move -> cross entropy [B] of what is visible in the slots"""

@@ -21,7 +21,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from muzero.model.encoders import EqualCards, block_order, groups_read
-from muzero.model.layers import SeatIndices, at_least_float32, gather_rows, sum_of_pair_products, sum_over
+from muzero.model.layers import (
+    SeatIndices,
+    at_least_float32,
+    embedded_outcome,
+    gather_rows,
+    sum_of_pair_products,
+    sum_over,
+)
 
 if TYPE_CHECKING:
     from muzero.config import ModelConfig
@@ -171,7 +178,7 @@ class SlotDynamics(nn.Module):
         slots = slots.view(B, S, D)
         entries = [gather_rows(slots, touched), shared.reshape(B, self.shared, D)]
         if self.outcome is not None:  # the card that chance has shown, which the action may move to another entry
-            entries.append(self.outcome(outcome).unsqueeze(1))
+            entries.append(embedded_outcome(self.outcome, outcome).unsqueeze(1))
         old = torch.cat(entries, 1)  # (B, K + X, D)
         present = F.pad(present, (0, 0, 0, old.shape[1] - present.shape[1]), value=1.0)
         seen = self.slot_in(old) + self.role(self.roles)[action]
@@ -252,6 +259,12 @@ class SlotTrunk(nn.Module):
 
     blocks_of: Tensor
     touches: Tensor
+
+    def kept_of_latent(self, size: int, players: int) -> Tensor:
+        """Places in a latent of this size of what a latent for fewer players has: their parts and the rest."""
+        P, boards = self.shape[0], self.slots * self.slot_dim
+        slots, vectors = torch.arange(boards // P * players), torch.arange(self.players_dim // P * players)
+        return torch.cat([slots, boards + vectors, torch.arange(boards + self.players_dim, size)])
 
     def split(self, latent: Tensor) -> tuple[Boards, Tensor]:
         """latent [B, L] -> boards, and the rest [B, C D + G], which is to be conditioned"""

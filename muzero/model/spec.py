@@ -8,7 +8,7 @@ leaves, the place that it goes to), and has a *kind* (draw, place, pass).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -162,8 +162,16 @@ class GameSpec:
         )
 
     def outcomes_told(self, config: ModelConfig) -> int:
-        """Number of outcome codes that a network's dynamics are told: O with `model.chance=game`, otherwise 1."""
-        return self.num_outcomes if config.chance == "game" else 1
+        """Number of outcome codes that a network's dynamics are told, code 0 included; 1 if they are told none.
+
+        With `model.chance=game` the codes are the game's outcomes, with `learned` those of the network's encoder.
+        """
+        return {"none": 1, "game": self.num_outcomes, "learned": 1 + config.codes}[config.chance]
+
+    def phases_for(self, config: ModelConfig) -> PhaseTable:
+        """Phase table with the chance events that a network is told of: with learned codes, one after every action."""
+        table = self.phase_table
+        return replace(table, chance=np.ones_like(table.possible)) if config.chance == "learned" else table
 
     @cached_property
     def width(self) -> int:

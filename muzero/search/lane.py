@@ -78,13 +78,15 @@ class Lane:
             batch=batch,
             num_actions=spec.num_actions,
             num_players=spec.num_players,
-            phase_table=spec.phase_table,
+            phase_table=spec.phases_for(network.config),
             mover_frame=network.frame == "mover",
             num_outcomes=network.num_outcomes,
             equivalence=_action_table(spec) if config.merge and spec.num_slots else None,
         )
         self._slot_classes = env.SlotClasses(spec.game, spec.num_players) if config.merge and spec.num_slots else None
         self._source = config.chance_source if network.num_outcomes > 1 else "learned"
+        if network.learned_codes and self._source in ("exact", "cards"):
+            require(False, "search.chance_source", "learned or uniform with model.chance=learned", self._source)
         if self._source == "exact":
             other = f"another source: {spec.game} shows no counts of unseen cards"
             require(spec.counts is not None, "search.chance_source", other, "exact")

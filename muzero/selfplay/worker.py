@@ -21,6 +21,7 @@ import env
 from env.game_record import GameRecord
 from muzero.config import Config
 from muzero.config.fields import require
+from muzero.data.match_table import match_table
 from muzero.data.seats import to_seats
 from muzero.data.trajectory import Episode, TrajectoryBuffer
 from muzero.model.interface import BaseNetwork
@@ -110,6 +111,7 @@ class SelfPlay:
       deals: int64 [B] deal of the game at each table, -1 if unknown.
       takeover_after: int64 [B] number of decisions after which the network takes all seats.
       past_selves: past networks; a game that began against one of them ends against it.
+      match: chances to win a match, which the end of a round pays; None if it pays as the rules say.
     """
 
     def __init__(self, config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> None:
@@ -120,6 +122,7 @@ class SelfPlay:
         self.tables = env.make(
             game.name, count, game.players, game.rules_for_training(), deal_seed(config), auto_reset=False
         )
+        self.match = match_table(game)
         self.spec = GameSpec.of_tables(self.tables)
         self.bots = [self.tables.bot(name) for name in game.bots]
         self.network = self._make_network()
@@ -225,7 +228,8 @@ class SelfPlay:
         trajectory.write(obs=tables.obs, legal=tables.legal_bits, to_play=tables.to_play, phase=tables.phase)
         trajectory.write(scores=tables.scores, hidden=tables.true_cards(tables.to_play))
         tables.step(actions)
-        trajectory.write(action=actions, rewards=tables.rewards, policy=policy, has_policy=owner == SELF, values=values)
+        rewards = tables.rewards if self.match is None else self.match.rewards(tables)
+        trajectory.write(action=actions, rewards=rewards, policy=policy, has_policy=owner == SELF, values=values)
         trajectory.write(outcome=tables.outcome)
         trajectory.advance()
         result.decisions += len(own)
@@ -249,7 +253,8 @@ class SelfPlay:
             ranks, kind = tables.ranks[row].copy(), int(self.kind[row])
             truncated, scores = bool(tables.truncated[row]), tables.scores[row].copy()
             episode = self.trajectory.take(int(row), ranks=ranks, truncated=truncated, scores=scores)
-            best = ranks == 1
+            gained = scores - episode.scores[0]  # who wins a round that began at other totals is told by its points
+            best = ranks == 1 if self.match is None else gained == gained.min()
             result.episodes.append(episode)
             result.opponents.append(kind)
             met = kind == PAST_SELF or kind >= 0

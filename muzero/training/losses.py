@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -31,6 +31,8 @@ LOSSES = (
 )
 _COMPILED_KINDS = 64  # most compiled versions of the losses: per network, batch size, device and thread count
 _COMPARED = 4  # one window of so many is compared with its real positions: enough to learn from, and expensive
+_COMMITMENT = 0.25  # weight of the commitment to learned codes, beside the loss of their prediction
+_SHARPNESS = 4.0  # standard deviation of the logits of a learned code: large enough to be sure of one code
 _UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
 
 
@@ -71,7 +73,8 @@ def window_losses(
       at the first position; with them, the largest distance from the one-step value over all positions.
     """
     B, K = batch["actions"].shape
-    unrolled, afterstates = _unroll(network, batch)
+    codes = encode_steps(network, batch) if network.learned_codes else None
+    unrolled, afterstates = _unroll(network, batch, codes)
     predicted = network.predict(unrolled.flatten(0, 1), batch["to_play"].flatten())
     # Padding, because on a GPU an assignment to share[0] would copy a number from the host and wait for it.
     share = F.pad(torch.full((K,), 1.0 / K, device=unrolled.device), (1, 0), value=1.0)
@@ -86,7 +89,9 @@ def window_losses(
     )
     few = -(-B // _COMPARED)
     real_latents = values_next = None
-    if one_step_share or consistent:
+    if codes is not None and not one_step_share:
+        real_latents = codes.latents
+    elif one_step_share or consistent:
         with torch.no_grad():
             if one_step_share:
                 real_latents, values_next = network.values_of_observation(batch["obs"][:, 1:].flatten(0, 1))
@@ -109,7 +114,11 @@ def window_losses(
     reward = cross_entropy(predicted.reward.view(B, K + 1, *paid.shape[2:])[:, 1:], paid).mean(2)
     totals["reward"] = (reward * batch["reward_mask"]).sum(1) / K
     if afterstates is not None:
-        totals["afterstate"], totals["outcome"] = _afterstate_losses(network, batch, afterstates, returns, paid)
+        outcomes = batch["outcomes"] if codes is None else codes.chosen
+        found = _afterstate_losses(network, batch, outcomes, afterstates, returns, paid)
+        totals["afterstate"], totals["outcome"] = found
+    if codes is not None:
+        totals["outcome"] = totals["outcome"] + _COMMITMENT * codes.commitment
     if predicted.winner is not None and predicted.rank is not None:
         egos = predicted.winner.shape[1]
         winner = cross_entropy(predicted.winner, per_ego(batch["winner"].flatten(0, 1), egos)).mean(1)
@@ -146,13 +155,50 @@ def window_losses(
     return torch.stack([totals[name] for name in LOSSES]), td_error
 
 
-def _unroll(network: BaseNetwork, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+class Codes(NamedTuple):
+    """Learned codes of the steps of windows.
+
+    Attributes:
+      weights: [B, K, O] weight 1 for each step's code; gradients flow to the encoder (straight-through).
+      chosen: [B, K] codes, from 1 on.
+      commitment: [B] squared distance of the encoder's probabilities from the codes chosen.
+      latents: [B K, L] latents of the positions after each step, without gradients.
+    """
+
+    weights: Tensor
+    chosen: Tensor
+    commitment: Tensor
+    latents: Tensor
+
+
+def encode_steps(network: BaseNetwork, batch: dict[str, Tensor]) -> Codes:
+    """Codes of the steps of windows, given by the network's encoder to the observations after them.
+
+    The encoder reads what the representation makes of an observation; no gradient flows into the representation. Past
+    the end of a game the last observation is repeated, and so is its code.
+    """
+    B, K = batch["actions"].shape
+    with torch.no_grad():
+        latents = network.represent(batch["obs"][:, 1:].flatten(0, 1))
+    # Logits of each code are normalised over the batch: without this all steps soon have the same code.
+    logits = _SHARPNESS * F.batch_norm(network.outcome_codes(latents).float(), None, None, training=True)
+    likely = logits.softmax(-1)  # (B K, O - 1)
+    index = likely.argmax(-1)
+    hard = F.one_hot(index, likely.shape[1]).float()
+    weights = F.pad(hard + likely - likely.detach(), (1, 0))  # code 0 is never given
+    live = batch["live"][:, 1:].flatten()
+    commitment = (hard - likely).square().sum(1) * live
+    return Codes(weights.view(B, K, -1), 1 + index.view(B, K), commitment.view(B, K).mean(1), latents)
+
+
+def _unroll(network: BaseNetwork, batch: dict[str, Tensor], codes: Codes | None = None) -> tuple[Tensor, Tensor | None]:
     """Latents [B, K+1, L] from the first observations on; and an afterstate [B, L] of each window, if there are any.
 
-    The dynamics are told the outcomes of chance events. The afterstate is the position after one of the steps without
-    being told: the search asks for it before it knows what chance brings.
+    The dynamics are told the outcomes of chance events, or learned codes. The afterstate is the position after one of
+    the steps without being told: the search asks for it before it knows what chance brings.
     """
-    actions, shifts, outcomes = batch["actions"], batch["shifts"], batch["outcomes"]
+    actions, shifts = batch["actions"], batch["shifts"]
+    outcomes = batch["outcomes"] if codes is None else codes.weights
     latent = network.represent(batch["obs"][:, 0])
     latents = [latent]
     for k in range(actions.shape[1]):
@@ -182,11 +228,17 @@ class _Halved(torch.autograd.Function):
 
 
 def _afterstate_losses(
-    network: BaseNetwork, batch: dict[str, Tensor], afterstates: Tensor, returns: Tensor, paid: Tensor
+    network: BaseNetwork,
+    batch: dict[str, Tensor],
+    outcomes: Tensor,
+    afterstates: Tensor,
+    returns: Tensor,
+    paid: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Losses [B] of values and rewards, and of outcomes, at the windows' afterstates.
 
     Args:
+      outcomes: [B, K] outcomes of the steps, as the game or the network's encoder gives them.
       afterstates: [B, L] positions after step `batch["after"]`, outcome not told.
       returns: [B, K+1, P, N] distributions of the value targets.
       paid: [B, K, P, N] distributions of the rewards.
@@ -198,9 +250,9 @@ def _afterstate_losses(
     mask = batch["after_mask"]
     values = cross_entropy(predicted.value, returns[row, at + 1]) * value_shares(network, to_play)
     rewards = cross_entropy(predicted.reward, paid[row, at]).mean(1)
-    outcomes = F.cross_entropy(predicted.outcome.float(), batch["outcomes"][row, at], reduction="none")
+    unexpected = F.cross_entropy(predicted.outcome.float(), outcomes[row, at], reduction="none")
     known = batch["value_mask"][row, at + 1] * batch["reward_mask"][row, at]
-    return (values.sum(1) + rewards) * mask * known, outcomes * mask
+    return (values.sum(1) + rewards) * mask * known, unexpected * mask
 
 
 def value_shares(network: BaseNetwork, to_play: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import env
 from muzero.config import Config, GameConfig
 from muzero.config.fields import require
 from muzero.data.augmentation import SlotPermutation
+from muzero.data.match_table import require_rounds
 from muzero.data.replay_buffer import megabytes_needed
 from muzero.model.encoders import groups_read
 from muzero.model.network import make_network
@@ -37,6 +38,10 @@ def check_game(config: Config) -> None:
         except ValueError as error:
             raise ValueError(str(error).replace("game.players", "selfplay.players", 1)) from None
     groups_read(GameSpec.of(config.game.name, config.game.players), config.model)  # checks the names in model.ignore
+    require_rounds(config.game)
+    source, codes = config.search.chance_source, config.model.chance == "learned"
+    expected = "learned or uniform with model.chance=learned, whose codes are no cards"
+    require(not codes or source in ("learned", "uniform"), "search.chance_source", expected, source)
     for players in config.player_counts():
         _check_replay_memory(config, players)
     if config.replay.relabel:

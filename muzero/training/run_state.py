@@ -226,7 +226,7 @@ def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuff
             num_actions=spec.num_actions,
             num_phases=len(spec.phase_table.possible),
             frame=frame,
-            moves=Moves(spec.phase_table, spec.public_outcomes, spec.absent),
+            moves=Moves(spec.phases_for(config.model), spec.public_outcomes, spec.absent),
             num_slots=spec.num_slots,
             config=config.at_tables_for(spec.num_players),
         )

@@ -13,6 +13,7 @@ from rich.console import Console
 from muzero.agents.agents import Searcher
 from muzero.config import Config, cores, scheduled
 from muzero.data.augmentation import SlotPermutation
+from muzero.data.match_table import match_table
 from muzero.matches.belief_check import check_beliefs, has_card_beliefs
 from muzero.matches.bot_evaluation import evaluate_bots
 from muzero.matches.value_check import check_values
@@ -273,7 +274,8 @@ class Trainer:
         if not c.value_positions:
             return {}
         network, rules = self._agent_to_evaluate().planner.network, self.config.game.rules_for_training()
-        check = check_values(network, rules, positions=c.value_positions, playouts=8, seed=c.seed)
+        match = match_table(self.config.game)
+        check = check_values(network, rules, positions=c.value_positions, playouts=8, seed=c.seed, match=match)
         self.state.value_rmse = check.rmse
         found = {"value_rmse": check.rmse, "value_bias": check.bias, "value_spread": check.spread}
         if has_card_beliefs(network):

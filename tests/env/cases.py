@@ -131,6 +131,7 @@ SKYJO = Case(
             "target": 60,
         },
         "voluntary": {"clearing": "voluntary", "deck": _FEW_VALUES, "target": 20},
+        "played": {"episode": "round", "initial_scores": "played"},
         "voluntary_out": {
             "clearing": "voluntary",
             "cleared_cards": "out_of_play",
@@ -215,6 +216,8 @@ LAMA = Case(
         "report": {"preset": "report"},
         "paid": {"round_reward": 0.5, "time_penalty": 0.01, "initial_scores": "uniform", "target": 60},
         "round": {"episode": "round", "initial_scores": "uniform", "round_reward": -1.0},
+        "played": {"episode": "round", "initial_scores": "played"},
+        "played_all": {"initial_scores": "played", "scoring": "all_cards", "chip_return": False, "target": 90},
         "capped": {"max_decisions": 11, "round_reward": 2.0, "target": 200},
         "all_cards": {"scoring": "all_cards", "last_player": "stops", "target": 300},
         "no_return": {"chip_return": False, "next_starter": "seat_0", "target": 200},

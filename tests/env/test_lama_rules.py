@@ -123,6 +123,7 @@ CHANGES: list[tuple[str, Any, dict[str, Any]]] = [
     ("episode", "round", {}),
     ("target", 80, {}),
     ("initial_scores", "uniform", {}),
+    ("initial_scores", "played", {}),
     ("deck", [9] * 7, {}),
     ("max_decisions", 9, {}),
     ("round_reward", 0.5, {}),

@@ -505,6 +505,17 @@ def test_uniform_initial_scores_are_below_the_target() -> None:
     assert len(set(flat)) > 40
 
 
+def test_played_initial_scores_are_those_before_a_round_of_a_match() -> None:
+    """Played initial totals are often 0, below the target, and grow together."""
+    totals = [Skyjo(make_rules(initial_scores="played"), 2, seed).scores for seed in range(400)]
+    assert max(max(scores) for scores in totals) < 100
+    first = sum(scores == [0, 0] for scores in totals) / 400
+    assert 0.1 < first < 0.25  # the first of six or seven rounds
+    mean = sum(map(sum, totals)) / 800
+    apart = sum(abs(a - b) for a, b in totals) / 400
+    assert apart < 0.6 * mean
+
+
 # --------------------------------------------------------------------------------------------- truncation
 
 

@@ -27,6 +27,7 @@ CHANGES: list[tuple[str, Any, dict[str, Any]]] = [
     ("episode", "round", {}),
     ("target", 40, {}),
     ("initial_scores", "uniform", {}),
+    ("initial_scores", "played", {}),
     ("deck", [10] * 15, {}),
     ("max_decisions", 20, {}),
     ("round_reward", 0.5, {}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,16 @@ from tests.mcts.reference import Node, Reference
 PROBLEMS = 400  # of 4 games each
 
 
+@pytest.mark.parametrize("everywhere", [False, True], ids=["declared events", "learned codes"])
 @pytest.mark.parametrize("block", range(4))
-def test_search_equals_the_reference_on_random_problems(block: int) -> None:
+def test_search_equals_the_reference_on_random_problems(block: int, everywhere: bool) -> None:
+    """Events follow some actions, as games declare; or all actions, as with learned codes, which have no cards."""
     compared = {"chance": 0, "joined": 0, "joined inside": 0}
-    for seed in range(block, PROBLEMS, 4):
-        problem = ChanceProblem.random(seed)
+    for seed in range(block, PROBLEMS, 8 if everywhere else 4):
+        problem = ChanceProblem.random(seed, **({"chance_source": "learned"} if everywhere else {}))
+        if everywhere:
+            table = problem.sizes["phase_table"]
+            problem.sizes["phase_table"] = replace(table, chance=np.ones_like(table.possible))
         search, found = problem.run()
         chosen = search.choose(0)
         for row, root in enumerate(problem.roots):

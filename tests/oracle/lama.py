@@ -40,6 +40,11 @@ RULES: dict[str, Any] = {
     "time_penalty": 0.0,
 }
 
+USUAL_POINTS = {  # of a hand at the end of a round, for initial_scores="played"
+    "distinct": (0, 0, 0, 1, 2, 3, 3, 4, 5, 6, 6, 9, 10, 11, 15, 19),
+    "all_cards": (0, 0, 0, 2, 3, 4, 4, 6, 6, 8, 10, 11, 13, 16, 20, 28),
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "official": {},
     "report": {
@@ -88,6 +93,8 @@ class Lama:
         self.scores = [0] * num_players
         if self.rules["initial_scores"] == "uniform":
             self.scores = [(self.random.at(2**56 + seat) * int(self.rules["target"])) >> 64 for seat in self.seats]
+        elif self.rules["initial_scores"] == "played":
+            self.scores = self.standing_of_a_match()
         self.last_round_scores = [0] * num_players
         self.rewards = [0.0] * num_players
         self.rounds_won = [0] * num_players
@@ -113,6 +120,23 @@ class Lama:
         self.phase = TURN_PHASE
 
         self.deal_round(0, starter=0)
+
+    def standing_of_a_match(self) -> list[int]:
+        """The totals before a round of an imagined match."""
+        counter, totals, kept = 2**56, [0] * self.num_players, [0] * self.num_players
+        for n in range(1, 65):
+            if max(totals) >= int(self.rules["target"]):
+                break
+            if self.random.at(counter) * n >> 64 == 0:
+                kept = list(totals)
+            counter += 1
+            for seat in self.seats:
+                points = USUAL_POINTS[self.rules["scoring"]][self.random.at(counter) * 16 >> 64]
+                counter += 1
+                if points == 0 and self.rules["chip_return"]:
+                    points = -min(totals[seat], 10 if totals[seat] >= 10 else 1)
+                totals[seat] += points
+        return kept
 
     def deal_round(self, index: int, starter: int) -> None:
         """Shuffle everything and deal six cards each; one card opens the pile."""

@@ -95,6 +95,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+USUAL_POINTS = (0, 2, 4, 5, 6, 8, 9, 11, 12, 14, 16, 18, 21, 24, 28, 36)  # of a round, for initial_scores="played"
+
 _CHOICES: dict[str, tuple[str, ...]] = {
     "setup": ("random", "chosen"),
     "ender_penalty": ("strict_lowest_required", "off"),
@@ -103,7 +105,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "next_starter": ("ender", "highest_sum", "seat_0"),
     "first_starter": ("by_rule", "random"),
     "episode": ("match", "round"),
-    "initial_scores": ("zero", "uniform"),
+    "initial_scores": ("zero", "uniform", "played"),
 }
 _FLAGS = ("penalty_on_nonpositive", "clear_on_final_reveal")
 _WHOLE_NUMBERS = {"initial_reveals": (0, 11), "target": (1, 1000), "max_decisions": (0, 1_000_000)}
@@ -208,7 +210,23 @@ class Skyjo:
         """The totals with which an episode begins."""
         if self.rules["initial_scores"] == "zero":
             return [0] * self.num_players
+        if self.rules["initial_scores"] == "played":
+            return self.standing_of_a_match()
         return [(self.random.at(2**56 + seat) * int(self.rules["target"])) >> 64 for seat in self.seats]
+
+    def standing_of_a_match(self) -> list[int]:
+        """The totals before a round of an imagined match."""
+        counter, totals, kept = 2**56, [0] * self.num_players, [0] * self.num_players
+        for n in range(1, 65):
+            if max(totals) >= int(self.rules["target"]):
+                break
+            if self.random.at(counter) * n >> 64 == 0:
+                kept = list(totals)
+            counter += 1
+            for seat in self.seats:
+                totals[seat] += USUAL_POINTS[self.random.at(counter) * 16 >> 64]
+                counter += 1
+        return kept
 
     def deal_round(self, index: int) -> None:
         """Shuffle everything, deal twelve cards each, open the discard pile and reveal the first cards."""

@@ -59,6 +59,8 @@ class SlotTraining:
         reason = SlotStep.unsupported_reason(network)
         if reason:
             return reason
+        if network.learned_codes:
+            return "expected model.chance=none or game, got learned"
         if network.config.encoder != "columns":
             return f"expected model.encoder=columns, got {network.config.encoder}"
         if network.config.width % ALIGN:
