@@ -4,13 +4,16 @@
 >>> agent = muzero.load_agent("checkpoint:RUN,simulations=64")
 >>> figures, games = muzero.play_match("checkpoint:RUN", "bot:greedy", games=200)
 
-Names are imported when they are first used, so that `import muzero` costs nothing.
+Names are imported when they are first used, so that `import muzero` costs nothing; it only tells OpenMP, which must be
+done before torch is loaded, for how long threads spin (`muzero.runs.openmp`).
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from muzero.runs.openmp import choose_waiting_policy
 
 if TYPE_CHECKING:
     from muzero.agents.agents import Agent, Situation
@@ -33,6 +36,8 @@ __all__ = [
     "play_match",
     "register_network",
 ]
+
+choose_waiting_policy()  # here, because it must come before torch, and this module before all others of the package
 
 _HOMES = {
     "Agent": "muzero.agents.agents",
