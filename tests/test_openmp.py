@@ -1,4 +1,4 @@
-"""muzero.runs.openmp: threads of torch spin for a short time, unless the user has chosen otherwise."""
+"""Waiting policy that `import muzero` chooses: torch's threads spin for a short time, or as the user says."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import sys
 
 import pytest
 
-from muzero.runs.openmp import CHOICES, choose_waiting_policy
+from muzero import _SPINNING, _choose_spinning
 
 VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
 def test_the_choice_covers_every_openmp_library() -> None:
     environment: dict[str, str] = {"HOME": "/"}
-    choose_waiting_policy(environment)
-    assert environment == {"HOME": "/", **CHOICES}
+    _choose_spinning(environment)
+    assert environment == {"HOME": "/", **_SPINNING}
 
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_a_choice_of_the_user_wins(name: str) -> None:
     environment = {name: "ACTIVE"}
-    choose_waiting_policy(environment)
+    _choose_spinning(environment)
     assert environment == {name: "ACTIVE"}
 
 
@@ -42,7 +42,7 @@ def test_the_library_has_read_the_choice_when_a_command_has_loaded_torch() -> No
     count = spin_count("import muzero.train")
     if count is None:
         pytest.skip("torch does not use GNU's OpenMP library here")
-    assert count == CHOICES["GOMP_SPINCOUNT"]
+    assert count == _SPINNING["GOMP_SPINCOUNT"]
 
 
 def test_a_child_process_that_loads_torch_alone_inherits_the_choice() -> None:
@@ -50,5 +50,5 @@ def test_a_child_process_that_loads_torch_alone_inherits_the_choice() -> None:
     count = spin_count(child)
     if count is None:
         pytest.skip("torch does not use GNU's OpenMP library here")
-    assert count == CHOICES["GOMP_SPINCOUNT"]
+    assert count == _SPINNING["GOMP_SPINCOUNT"]
     assert spin_count(child, OMP_WAIT_POLICY="passive") == "0"
