@@ -127,9 +127,9 @@ def eager(network: Network, given: Inputs) -> Engine:
 
 def compiled(network: Network, given: Inputs) -> Engine:
     """Make torch.compile, for one batch size, as `search.backend=compiled` does."""
-    options = {"cpp_wrapper": True}
-    parts = (torch.compile(part(network), dynamic=False, options=options) for part in (_Roots, _Steps))
-    return _torch_engine(*parts, given)
+    roots = torch.compile(_Roots(network), dynamic=False, options={"cpp_wrapper": True})
+    steps = torch.compile(_Steps(network), dynamic=False, options={"cpp_wrapper": True})
+    return _torch_engine(roots, steps, given)
 
 
 def _torch_engine(roots: Callable[..., Any], steps: Callable[..., Any], given: Inputs) -> Engine:
