@@ -1,11 +1,16 @@
 """Benchmark of the search beside the bare network and the machine's matrix multiplication.
 
     python -m experiments.bench_search [--json FILE] [--quick]
+    python -m experiments.bench_search --busy
+    python -m experiments.bench_search --peer mctx [--busy]
+    python -m experiments.bench_search --engine
 
 For the models tiny, small and paper and batches of 1 to 1024 games: simulations and decisions per second of gumbel and
 puct; the recurrent network alone at the same batch in the same run, and the ratio of the two (efficiency); microseconds
 in the tree per simulation and per level walked; memory; roots per second of the encoder. For the paper's network also a
 plain search in Python over the same network, one game at a time. `sgemm` is the yardstick of the machine.
+
+--busy, --peer and --engine each measure a comparison instead, in turn over several rounds; docs/speed.md explains them.
 """
 
 from __future__ import annotations
@@ -13,52 +18,34 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import muzero  # noqa: F401  # before torch, whose threads it tells how to wait
+
+# isort: split
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import env
-from muzero.config import SearchConfig
+from experiments.common.search_comparisons import Figures, compare_busy, compare_engines, compare_with_mctx
+from experiments.common.searches import PlannedSearch, make_network, search_settings, situations, spent
+from experiments.common.timing import seconds, series
+from muzero.config import SearchConfig, cores
+from muzero.config_fields import require
 from muzero.model.network import Network
-from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
 from muzero.search.backend import resolve_backend
-from muzero.search.lane import Clock, Lane
+from muzero.search.lane import Lane
 from muzero.search.planner import Planner
 
+EXIT_BAD_INPUT = 2
 BATCHES = (1, 16, 64, 256, 1024)
-
-
-def seconds(work: Callable[[], Any], at_least: float, repeats: int = 5) -> float:
-    """Seconds of a call: the best of several series that together last at least `at_least` seconds.
-
-    Other work on the machine only ever adds time, so the best series is the closest to the time that the code needs.
-    """
-    work()
-    started = time.perf_counter()
-    work()
-    once = time.perf_counter() - started
-    calls = max(1, math.ceil(at_least / repeats / max(once, 1e-9)))
-    return min(series(work, calls) for _ in range(repeats))
-
-
-def series(work: Callable[[], Any], calls: int) -> float:
-    """Mean seconds of a call over a series of calls."""
-    started = time.perf_counter()
-    for _ in range(calls):
-        work()
-    return (time.perf_counter() - started) / calls
 
 
 def sgemm_gflops() -> float:
@@ -70,34 +57,21 @@ def sgemm_gflops() -> float:
     return best
 
 
-def situations(game: str, players: int, batch: int) -> env.VecEnv:
-    """Tables in the middle of their games."""
-    tables = env.make(game, batch, players, seed=1)
-    tables.random_steps(31)
-    return tables
-
-
 def measure(network: Network, config: SearchConfig, batch: int, at_least: float) -> dict[str, float]:
     """Measure one row of the table. The bare network runs as in the search: in as many lanes, on parts as large."""
-    tables = situations(network.spec.game, network.num_players, batch)
-    planner = Planner(network, replace(config, skip_forced=False), batch)
-    legal, keys = tables.legal_bits, tables.decision_keys()
-
-    def search() -> None:
-        planner.plan(tables.obs, legal, tables.phase, keys)
-
-    calls = max(1, math.ceil(at_least / 5 / series(search, 2)))
+    search = PlannedSearch(network, config, batch)
+    planner = search.planner
+    calls = max(1, math.ceil(at_least / 5 / series(search.run, 2)))
     plan, clock = math.inf, planner.clock
     for _ in range(5):
         before = planner.clock
-        took = series(search, calls)
+        took = series(search.run, calls)
         if took < plan:
             plan, clock = took, spent(planner.clock, before)
     searching = plan * (1 - clock.encoder / (clock.encoder + clock.network + clock.tree))
     bare = seconds(lambda: run_bare(planner, config.simulations), at_least / 4) / config.simulations
-    simulations = batch * config.simulations
     return {
-        "sims_per_s": simulations / searching,
+        "sims_per_s": search.simulations / searching,
         "decisions_per_s": batch / plan,
         "bare_sims_per_s": batch / bare,
         "efficiency": bare * config.simulations / searching,
@@ -121,11 +95,6 @@ def run_bare(planner: Planner, calls: int) -> None:
         run(planner.lanes[0])
         for other in others:
             other.result()
-
-
-def spent(now: Clock, before: Clock) -> Clock:
-    """Time and work added to a clock."""
-    return Clock(**{name: value - getattr(before, name) for name, value in vars(now).items()})
 
 
 def flops_per_simulation(network: Network, backup: str) -> float:
@@ -192,26 +161,9 @@ def reference_sims_per_s(network: Network, simulations: int) -> float:
     return simulations / seconds(lambda: plain_search(network, obs, tables.legal[0], simulations), 0.1, repeats=3)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
-    parser.add_argument("--game", default="skyjo", choices=env.games())
-    parser.add_argument("--players", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of torch and of the trees")
-    parser.add_argument("--seconds", type=float, default=3.0, help="seconds per measurement")
-    parser.add_argument(
-        "--compile",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="run slots networks by the native step, flat ones through torch.compile from batch 256 on",
-    )
-    parser.add_argument("--quick", action="store_true", help="measure tiny models and few batches only, for tests")
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    torch.manual_seed(0)
-    spec = GameSpec.of(options.game, options.players)
-    figures: dict[str, float] = {"threads": options.threads, "sgemm_gflops": sgemm_gflops()}
-    print(f"{options.game}, {options.players} players, {options.threads} threads")
+def bench(options: argparse.Namespace, spec: GameSpec) -> Figures:
+    """Measure all figures of the search beside the bare network."""
+    figures: Figures = {"threads": options.threads, "sgemm_gflops": sgemm_gflops()}
     print(f"sgemm {figures['sgemm_gflops']:.0f} GFLOPS\n")
     columns = ("sims_per_s", "bare_sims_per_s", "efficiency", "decisions_per_s", "tree_us_per_sim", "tree_us_per_level")
     columns += ("depth", "roots_per_s", "megabytes")
@@ -219,13 +171,8 @@ def main() -> None:
         f"{'model':11}{'algorithm':10}{'sims':>5}{'batch':>6}{'backend':>9}"
         + "".join(f"{name:>18}" for name in columns)
     )
-    models: dict[str, Network] = {
-        name: Network(spec, load_model_config(name)).eval() for name in ("tiny", "small", "paper")
-    }
-    flat = replace(load_model_config("tiny"), latent="flat", encoder="transformer")
-    models["tiny_flat"] = Network(spec, flat).eval()
-    if options.quick:
-        del models["small"], models["paper"]
+    names = ("tiny", "tiny_flat") if options.quick else ("tiny", "small", "paper", "tiny_flat")
+    models = {name: make_network(name, spec) for name in names}
     best_flops = 0.0
     for name, network in models.items():
         for batch in (16, 64) if options.quick else BATCHES:
@@ -234,20 +181,7 @@ def main() -> None:
                     simulations = 8
                 elif name == "paper" and batch > 256:
                     simulations = 50 if algorithm == "puct" else 16
-                # Small networks run in a lane per core, large ones in one lane with a parallel matrix product.
-                lanes = 1 if name == "paper" else min(options.threads, batch)
-                torch.set_num_threads(max(1, options.threads // lanes))
-                threads = options.threads if lanes == 1 else 1
-                # Compiling takes half a minute per size: only for the sizes that are used in training.
-                native = network.config.latent == "slots"
-                compiled = options.compile and name != "paper" and (native or (lanes > 1 and batch >= 256))
-                config = SearchConfig(
-                    algorithm=algorithm,
-                    simulations=simulations,
-                    tree_threads=threads,
-                    lanes=lanes,
-                    backend="auto" if compiled else "eager",
-                )
+                config = search_settings(name, network, batch, options.threads, options.compile, algorithm, simulations)
                 row = measure(network, config, batch, options.seconds)
                 cells = "".join(f"{row[c]:>18,.3f}" if row[c] < 100 else f"{row[c]:>18,.0f}" for c in columns)
                 backend = resolve_backend(network, config)
@@ -257,9 +191,69 @@ def main() -> None:
                     achieved = row["sims_per_s"] * flops_per_simulation(network, "maxn") / 1e9
                     best_flops = max(best_flops, achieved / figures["sgemm_gflops"])
     summarise(figures, models, best_flops, options.quick)
+    return figures
+
+
+def compare(options: argparse.Namespace, spec: GameSpec) -> Figures:
+    """Measure the comparison that was asked for: a busy machine, mctx or engines."""
+    rounds, at_least = options.rounds, options.seconds / 3
+    batches: tuple[int, ...] = (8,) if options.quick else (64, 256)
+    if options.engine:
+        models = ("tiny",) if options.quick else ("tiny", "small")
+        batches = (8,) if options.quick else (1, 16, 256)
+        return compare_engines(spec, models, batches, options.compile, rounds, at_least)
+    if options.peer:
+        network = make_network("tiny_flat" if options.quick else "paper", spec)
+        simulations = 4 if options.quick else options.simulations
+        return compare_with_mctx(network, simulations, batches, options.threads, rounds, at_least, options.busy)
+    models = ("tiny",) if options.quick else ("tiny", "paper")
+    return compare_busy(spec, models, batches, options.threads, rounds, at_least)
+
+
+def main() -> int:
+    """Run the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
+    parser.add_argument("--game", default="skyjo", choices=env.games())
+    parser.add_argument("--players", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=cores(), help="threads of torch and of the trees")
+    parser.add_argument("--seconds", type=float, default=3.0, help="seconds per measurement (default: 3)")
+    parser.add_argument(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="run slots networks by the native step, flat ones through torch.compile from batch 256 on",
+    )
+    parser.add_argument("--quick", action="store_true", help="measure tiny models and few batches only, for tests")
+    comparisons = parser.add_argument_group("comparisons, measured instead of all of the above")
+    comparisons.add_argument("--busy", action="store_true", help="speed beside a busy loop, as a share of idle speed")
+    comparisons.add_argument("--peer", choices=("mctx",), help="search of another project; with --busy, busy as well")
+    comparisons.add_argument("--engine", action="store_true", help="native code, torch, torch.compile, ONNX Runtime")
+    comparisons.add_argument("--rounds", type=int, default=5, help="measurements of each thing, in turn (default: 5)")
+    comparisons.add_argument("--simulations", type=int, default=50, help="--peer: of puct (default: 50)")
+    options = parser.parse_args()
+    try:
+        for name in ("threads", "rounds", "simulations"):
+            require(getattr(options, name) >= 1, f"--{name}", "1 or more", getattr(options, name))
+        require(not (options.engine and (options.busy or options.peer)), "--engine", "no --busy and no --peer", "them")
+        spec = GameSpec.of(options.game, options.players)
+        print(f"{options.game}, {options.players} players, {options.threads} threads")
+        torch.set_num_threads(options.threads)
+        torch.manual_seed(0)
+        figures = (compare if options.busy or options.peer or options.engine else bench)(options, spec)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("jax", "jaxlib", "mctx"):
+            raise
+        extra = "pip install -c constraints.txt 'belief-muzero[mctx]' has what the comparison needs"
+        print(f"error: --peer=mctx: {missing.name} is missing: {extra}", file=sys.stderr)
+        return EXIT_BAD_INPUT
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(figures, indent=1))
+    return 0
 
 
 def summarise(figures: dict[str, float], models: dict[str, Network], best_flops: float, quick: bool) -> None:
@@ -290,4 +284,4 @@ def summarise(figures: dict[str, float], models: dict[str, Network], best_flops:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

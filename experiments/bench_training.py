@@ -1,6 +1,7 @@
 """Speed of training, stage by stage, compared with the network alone and the search alone.
 
     python -m experiments.bench_training [--json FILE] [--quick] [--seconds S]
+    python -m experiments.bench_training --busy [--rounds N]
 
 CPU preset: iterations as the trainer makes them, and games per second (`cpu_games_per_s`). Paper preset: two iterations
 of a few games, then self-play and learning at full size, projected to a whole iteration (`paper_iteration_s`): all its
@@ -20,6 +21,9 @@ Each figure has a yardstick that is measured in turn with it:
                          `selfplay_to_plan`: compared with the same calls of `Planner.plan` once more
     ray_scaling_1_to_2   two Ray actors compared with one, as many tables each (CPU preset); in decisions per second,
                          because tables that began together end their games in waves
+
+--busy measures instead, in turn, training with and without a busy loop beside it (docs/speed.md): iterations and
+learner steps of the CPU preset, and learner steps of the paper preset.
 """
 
 from __future__ import annotations
@@ -38,15 +42,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import muzero  # noqa: F401  # before torch, whose threads it tells how to wait
+
+# isort: split
 import numpy as np
 import torch
 from hydra import compose, initialize_config_module
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 import env
 from experiments.bench_env import cpu_model
-from experiments.bench_search import seconds, situations
+from experiments.common.searches import situations
+from experiments.common.timing import busy_figures, seconds, speed, speeds_in_turn
 from experiments.common.yardsticks import cpu_seconds, flops_of, profile_by_kind, sgemm_flops
 from muzero.config import Config
 from muzero.data.replay_buffer import ReplayBuffer
@@ -379,6 +387,29 @@ def ray_speeds(one: Config, two: Config, at_least: float) -> tuple[Figures, Figu
     return figures[1], figures[0], scaling
 
 
+def beside_busy_loop(trainer: TimedTrainer, whole_iterations: bool, rounds: int, at_least: float) -> Figures:
+    """Iterations and learner steps per second beside a busy loop, as shares of those without it.
+
+    Args:
+      trainer: trainer to measure.
+      whole_iterations: whether to measure iterations, too.
+      rounds: number of rounds, in each of which everything is measured both ways.
+      at_least: seconds of a measurement.
+    """
+    if trainer.asynchronous:
+        trainer.request()
+    while not trainer.state.learner.steps:
+        trainer.iterate()
+    found: Figures = {}
+    if whole_iterations:
+        work = {"iterations": lambda: speed(trainer.iterate, 1, at_least)}
+        found |= busy_figures(speeds_in_turn(work, rounds, busy=True), "per_s")
+    if trainer.asynchronous:
+        trainer.runtime.gather()  # games under way would disturb the next measurement
+    work = {"learner": lambda: speed(trainer.learn, trainer.config.train.steps, at_least)}
+    return found | busy_figures(speeds_in_turn(work, rounds, busy=True), "steps_per_s")
+
+
 # ---- the whole -------------------------------------------------------------------------------------------------------
 
 
@@ -433,6 +464,21 @@ def bench(quick: bool, at_least: float, threads: int) -> Figures:
     return {**figures, **headlines}
 
 
+def bench_busy(quick: bool, rounds: int, at_least: float, threads: int) -> Figures:
+    """Measure training beside a busy loop."""
+    common = (f"runtime.threads={threads}", *(QUICK if quick else ()))
+    cpu, paper = (*common, *(QUICK_CPU if quick else ())), (*REDUCED, *common, *(QUICK_PAPER if quick else ()))
+    figures: Figures = {}
+    for name, overrides in (("cpu", cpu), ("paper", paper)):
+        with training(preset(name, *overrides)) as trainer:
+            found = beside_busy_loop(trainer, name == "cpu", rounds, at_least)
+        show(f"{name} preset, beside a busy loop", found)
+        figures |= {f"busy_{name}_{key}": value for key, value in found.items()}
+    shares = [value for key, value in figures.items() if key.endswith("_busy_share")]
+    show("in short", {"busy_share": min(shares)})
+    return {**figures, "busy_share": min(shares)}
+
+
 def main() -> None:
     """Measure, print, and write the figures to a file if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -440,7 +486,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny networks and few games, for tests")
     parser.add_argument("--seconds", type=float, default=20.0, help="seconds per measurement (default: 20)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="runtime.threads (default: all cores)")
+    parser.add_argument("--busy", action="store_true", help="speed beside a busy loop, as a share of idle speed")
+    parser.add_argument("--rounds", type=int, default=5, help="--busy: measurements both ways, in turn (default: 5)")
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error(f"--rounds: expected 1 or more, got {options.rounds}")
     settle_memory()  # the same memory settings as in training
     about = {
         "command": " ".join(["python", "-m", "experiments.bench_training", *sys.argv[1:]]),
@@ -452,7 +502,10 @@ def main() -> None:
     }
     print(f"{about['cpu']}, {about['cores']} cores, {options.threads} threads, torch {about['torch']}")
     torch.manual_seed(0)
-    figures = about | bench(options.quick, options.seconds, options.threads)
+    if options.busy:
+        figures = about | bench_busy(options.quick, options.rounds, options.seconds / 4, options.threads)
+    else:
+        figures = about | bench(options.quick, options.seconds, options.threads)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(figures, indent=1) + "\n")

@@ -4,11 +4,15 @@
 >>> agent = muzero.load_agent("checkpoint:RUN,simulations=64")
 >>> figures, games = muzero.play_match("checkpoint:RUN", "bot:greedy", games=200)
 
-Names are imported when they are first used, so that `import muzero` costs nothing.
+Names are imported when they are first used, so that `import muzero` costs nothing. It only tells OpenMP, by which torch
+computes, for how long threads spin: this must be done before torch is loaded, and this module is the one that every
+command, worker process and actor imports first.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import MutableMapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +37,27 @@ __all__ = [
     "play_match",
     "register_network",
 ]
+
+# Spinning of each OpenMP library's threads, which it reads when torch loads it.
+_SPINNING = {
+    "GOMP_SPINCOUNT": "10000",  # GNU, of torch's wheels for Linux: about 0.1 ms instead of 3
+    "KMP_BLOCKTIME": "1",  # LLVM and Intel: 1 ms instead of 200
+}
+
+
+def _choose_spinning(environment: MutableMapping[str, str]) -> None:
+    """Let OpenMP's threads spin for a short time only, in this process and those that it starts.
+
+    Threads that have nothing to do, between two operations or because another thread is late, spin before they sleep.
+    Operations of a network follow each other within microseconds, so spinning pays, but not for milliseconds: on a
+    busy machine a late thread is not running, and those that spin use up the time that it needs. docs/speed.md has the
+    benchmark. A choice of the user's, by any of the variables, is kept.
+    """
+    if not any(name in environment for name in ("OMP_WAIT_POLICY", *_SPINNING)):
+        environment.update(_SPINNING)
+
+
+_choose_spinning(os.environ)
 
 _HOMES = {
     "Agent": "muzero.agents.agents",

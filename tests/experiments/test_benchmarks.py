@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import env
+from experiments.bench_search import main as bench_search_main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -55,6 +57,94 @@ def test_bench_paper_network_writes_its_numbers(tmp_path: Path) -> None:
         assert name in done.stdout
     assert any(name.startswith("search_") and name.endswith("sims_per_s") for name in report)
     assert not any(isinstance(value, dict | list) for value in report.values())
+
+
+def bench_search(tmp_path: Path, *options: str) -> tuple[dict[str, float], str]:
+    """Figures and output of a comparison in small."""
+    target = tmp_path / "bench.json"
+    short = ["--quick", "--seconds", "0.1", "--rounds", "1", "--threads", "1", "--json", str(target)]
+    command = [sys.executable, "-m", "experiments.bench_search", *short, *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(target.read_text()), done.stdout
+
+
+def test_bench_search_compares_a_busy_machine_with_an_idle_one(tmp_path: Path) -> None:
+    report, _ = bench_search(tmp_path, "--busy")
+    for algorithm in ("gumbel", "puct"):
+        name = f"busy_tiny_{algorithm}_b8"
+        share = report[f"{name}_busy_sims_per_s"] / report[f"{name}_idle_sims_per_s"]
+        assert report[f"{name}_busy_share"] == pytest.approx(share)
+        assert report["busy_share"] <= share
+
+
+def test_bench_search_compares_engines_and_names_those_that_are_missing(tmp_path: Path) -> None:
+    report, told = bench_search(tmp_path, "--engine", "--no-compile")
+    for engine in ("native", "eager"):
+        assert report[f"engine_tiny_b8_{engine}_roots_per_s"] > 0
+        assert report[f"engine_tiny_b8_{engine}_steps_per_s"] > 0
+    assert "compiled: not measured: switched off by --no-compile" in told
+    assert ("engine_tiny_b8_onnx_roots_per_s" in report) != ("onnx: not measured: onnx" in told)
+
+
+@pytest.mark.slow
+def test_bench_search_compares_with_mctx(tmp_path: Path) -> None:
+    """The two networks compute the same, or the command would fail."""
+    pytest.importorskip("mctx", reason="install the extra: pip install -c constraints.txt -e '.[mctx]'")
+    report, told = bench_search(tmp_path, "--peer", "mctx", "--busy")
+    assert "largest difference of the two networks' numbers" in told
+    for condition in ("idle", "busy"):
+        ratios = []
+        for algorithm in ("gumbel", "puct"):
+            name = f"peer_{algorithm}_b8_{condition}"
+            ratios.append(report[f"{name}_sims_per_s"] / report[f"{name}_mctx_sims_per_s"])
+            assert report[f"{name}_ratio"] == pytest.approx(ratios[-1])
+        assert report[f"peer_{condition}_ratio"] == pytest.approx(min(ratios))
+
+
+def test_bench_search_names_the_extra_that_a_peer_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A module that is None in sys.modules cannot be imported, whether it is installed or not."""
+    monkeypatch.setitem(sys.modules, "jax", None)
+    monkeypatch.setattr(sys, "argv", ["bench_search", "--quick", "--threads", "1", "--peer", "mctx"])
+    assert bench_search_main() == 2
+    expected = r"error: --peer=mctx: jax is missing: .*belief-muzero\[mctx\].*\n"
+    assert re.fullmatch(expected, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--busy", "--rounds", "0"), "error: --rounds: expected 1 or more, got 0"),
+        (("--peer", "mctx", "--simulations", "0"), "error: --simulations: expected 1 or more, got 0"),
+        (("--engine", "--busy"), "error: --engine: expected"),
+    ],
+)
+def test_bench_search_refuses_bad_options_in_one_line(
+    options: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench_search", *options])
+    assert bench_search_main() == 2
+    error = capsys.readouterr().err
+    assert error.startswith(told)
+    assert error.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_bench_training_compares_a_busy_machine_with_an_idle_one(tmp_path: Path) -> None:
+    target = tmp_path / "bench.json"
+    short = ["--busy", "--quick", "--seconds", "0.4", "--rounds", "1", "--threads", "1", "--json", str(target)]
+    command = [sys.executable, "-m", "experiments.bench_training", *short]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text())
+    units = {"cpu_iterations": "per_s", "cpu_learner": "steps_per_s", "paper_learner": "steps_per_s"}
+    shares = []
+    for name, unit in units.items():
+        shares.append(report[f"busy_{name}_busy_{unit}"] / report[f"busy_{name}_idle_{unit}"])
+        assert report[f"busy_{name}_busy_share"] == pytest.approx(shares[-1])
+    assert report["busy_share"] == pytest.approx(min(shares))
 
 
 @pytest.mark.slow

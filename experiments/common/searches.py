@@ -1,0 +1,95 @@
+"""Searches that benchmarks measure: networks, positions, settings, and how many threads each uses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+import env
+from experiments.common.timing import speed
+from muzero.config import SearchConfig
+from muzero.model.network import Network
+from muzero.model.presets import load_model_config
+from muzero.model.spec import GameSpec
+from muzero.search.lane import Clock
+from muzero.search.planner import Planner
+
+
+def make_network(name: str, spec: GameSpec) -> Network:
+    """Untrained network of a model in conf/model, or "tiny_flat": `tiny` with the paper's latent and encoder."""
+    if name == "tiny_flat":
+        config = replace(load_model_config("tiny"), latent="flat", encoder="transformer")
+    else:
+        config = load_model_config(name)
+    return Network(spec, config).eval()
+
+
+def situations(game: str, players: int, batch: int) -> env.VecEnv:
+    """Tables in the middle of their games."""
+    tables = env.make(game, batch, players, seed=1)
+    tables.random_steps(31)
+    return tables
+
+
+def search_settings(
+    name: str, network: Network, batch: int, threads: int, compile: bool, algorithm: str, simulations: int
+) -> SearchConfig:
+    """Settings of a search that is to be measured; sets the number of torch's threads that go with them.
+
+    Small networks run in a lane per core, large ones in one lane with a parallel matrix product. Slots networks run by
+    the native step; flat ones through torch.compile, which takes half a minute per size, only from 256 games on, the
+    sizes that are used in training.
+
+    Args:
+      name: name of the network.
+      network: network to search with.
+      batch: number of games searched at a time.
+      threads: number of cores to use.
+      compile: whether networks may run by anything else than torch as it is.
+      algorithm: "gumbel" or "puct".
+      simulations: number of simulations per decision.
+    """
+    lanes = 1 if name == "paper" else min(threads, batch)
+    torch.set_num_threads(max(1, threads // lanes))
+    native = network.config.latent == "slots"
+    compiled = compile and name != "paper" and (native or (lanes > 1 and batch >= 256))
+    return SearchConfig(
+        algorithm=algorithm,
+        simulations=simulations,
+        tree_threads=threads if lanes == 1 else 1,
+        lanes=lanes,
+        backend="auto" if compiled else "eager",
+    )
+
+
+class PlannedSearch:
+    """A search of the same positions again and again.
+
+    Attributes:
+      planner: planner that searches them.
+      simulations: number of simulations of a call of `run`, all games together.
+    """
+
+    def __init__(self, network: Network, config: SearchConfig, batch: int) -> None:
+        tables = situations(network.spec.game, network.num_players, batch)
+        self.planner = Planner(network, replace(config, skip_forced=False), batch)
+        self.simulations = batch * config.simulations
+        self._asked = tables.obs, tables.legal_bits, tables.phase, tables.decision_keys()
+        self._tables = tables  # owner of the arrays
+
+    def run(self) -> None:
+        """Search all positions once."""
+        self.planner.plan(*self._asked)
+
+    def simulations_per_s(self, at_least: float) -> float:
+        """Simulations per second over at least `at_least` seconds, without the time in which roots are encoded."""
+        before = self.planner.clock
+        whole = speed(self.run, self.simulations, at_least)
+        clock = spent(self.planner.clock, before)
+        return whole / (1 - clock.encoder / (clock.encoder + clock.network + clock.tree))
+
+
+def spent(now: Clock, before: Clock) -> Clock:
+    """Time and work added to a clock."""
+    return Clock(**{name: value - getattr(before, name) for name, value in vars(now).items()})
