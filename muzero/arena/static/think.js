@@ -8,18 +8,20 @@ export function Think({ page, mine }) {
   const { think, state, values } = page;
   if (!mine) return html`<section class="think"><h2>Think</h2><p>Wait for your turn.</p></section>`;
   if (!think) return html`<section class="think"><h2>Think</h2><p>…</p></section>`;
+  const network = think.actions.some((each) => each.prior !== null);
   const actions = [...think.actions].sort((a, b) => b.policy - a.policy).slice(0, 8);
   return html`<section class="think" aria-label="what the agent thinks">
     <h2>${think.agent}: ${think.name}</h2>
     <table>
-      <thead><tr><th scope="col">action</th><th scope="col">prior</th><th scope="col">visits</th><th scope="col">value</th><th scope="col">choice</th></tr></thead>
+      <thead><tr><th scope="col">action</th>${network && html`<th scope="col">prior</th><th scope="col">visits</th>`}<th scope="col">value</th>${!network && html`<th scope="col">±</th>`}<th scope="col">${network ? "choice" : "is best"}</th></tr></thead>
       <tbody>${actions.map(
         (each) => html`<tr class=${each.action === think.action ? "best" : ""}>
-          <th scope="row">${each.name}</th><td>${percent(each.prior)}</td><td>${each.visits.toFixed(1)}</td>
-          <td>${each.q === null ? "" : each.q.toFixed(2)}</td><td><${Bar} share=${each.policy} /></td></tr>`,
+          <th scope="row">${each.name}</th>${network && html`<td>${percent(each.prior)}</td><td>${each.visits.toFixed(1)}</td>`}
+          <td>${each.q === null ? "" : each.q.toFixed(2)}</td>${!network && html`<td>${(2 * each.error).toFixed(2)}</td>`}<td><${Bar} share=${each.policy} /></td></tr>`,
       )}</tbody>
     </table>
-    <p>Expected: ${think.line.map((step) => step.name + (step.outcome ? ` (${step.outcome})` : "")).join(", ")}</p>
+    ${network ? "" : html`<p>Every action in ${think.actions[0].visits} deals of the hidden cards, played out by a bot.</p>`}
+    ${think.line.length > 0 && html`<p>Expected: ${think.line.map((step) => step.name + (step.outcome ? ` (${step.outcome})` : "")).join(", ")}</p>`}
     ${think.winner && html`<h3>Chance to win</h3>
       <ul class="bars">${think.winner.map((share, i) => html`<li><span>${state.seats[i].name}</span><${Bar} share=${share} /></li>`)}</ul>`}
     <${Graph} values=${values} seats=${state.seats} />
@@ -76,6 +78,6 @@ function Belief({ think }) {
         ${subject && html`<rect class="network" x=${20 * i + 10} width="7" y=${60 - (56 * subject.network[i]) / most} height=${(56 * subject.network[i]) / most} />`}
         <text x=${20 * i + 10} y="71" text-anchor="middle">${card}</text></g>`)}
     </svg>
-    <p><span class="key exact">exact posterior</span> ${subject ? html`<span class="key network">network (${subject.label})</span>` : "this network has no belief about single cards here"}, highest bar ${percent(most)}</p>
+    <p><span class="key exact">exact posterior</span> ${subject ? html`<span class="key network">network (${subject.label})</span>` : "no network has a belief about single cards here"}, highest bar ${percent(most)}</p>
   </section>`;
 }
