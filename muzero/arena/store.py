@@ -18,7 +18,7 @@ SCHEMA = 1  # version of the tables below
 _APPLICATION = 0x4172656E  # "Aren", the mark of the file's program in its header
 _MOST_GAMES = 20_000  # finished games that are kept; the oldest go first
 _TABLES = """
-CREATE TABLE rooms (code TEXT PRIMARY KEY, content TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS rooms (code TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE games (id TEXT PRIMARY KEY, source TEXT NOT NULL, content TEXT NOT NULL);
 CREATE TABLE results (number INTEGER PRIMARY KEY, game TEXT NOT NULL, finished REAL NOT NULL, content TEXT NOT NULL);
 """
@@ -63,14 +63,10 @@ class Store:
             raise ValueError(f"store: expected an SQLite file of an arena, got {path} of another program ({found})")
         with self._base:
             self._base.execute("BEGIN")
-            if known:
-                self._base.execute("ALTER TABLE rooms RENAME TO old_rooms")
             for statement in _TABLES.strip().splitlines():
                 self._base.execute(statement)
             if known:
-                self._base.execute("INSERT INTO rooms SELECT code, content FROM old_rooms")
                 self._base.execute("INSERT INTO games SELECT substr(commitment, 1, 16), 'arena', content FROM records")
-                self._base.execute("DROP TABLE old_rooms")
                 self._base.execute("DROP TABLE records")
             self._base.execute(f"PRAGMA application_id = {_APPLICATION}")
             self._base.execute(f"PRAGMA user_version = {SCHEMA}")
