@@ -1,7 +1,7 @@
 """Decisions of agents for all tables of a server: one planner per agent, which searches for whoever waits together.
 
 The event loop never waits for a search: searches run in one thread, and requests that arrive meanwhile are collected
-for the next one.
+for the next one. Reviews of finished games have a thread of their own, so that games in play do not wait for them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Brain:
         self.batch = batch
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="brain")
         self._analysts: dict[str, Analyst] = {}
-        self._playouts = PlayoutAnalyst()
+        self._playouts, self._deep_playouts = PlayoutAnalyst(), PlayoutAnalyst()
+        self._reviewer = ThreadPoolExecutor(1, thread_name_prefix="reviews")
         self._agents: dict[tuple[str, str, int], Agent] = {}
         self._waiting: dict[tuple[Any, ...], list[tuple[Any, asyncio.Future[Any]]]] = {}
         self._works: dict[tuple[Any, ...], Work] = {}
@@ -98,17 +99,18 @@ class Brain:
             simulations = DEPTH * int(offer.spec.options.get("simulations", _SIMULATIONS))
             deep = offer.spec.without("bf16").with_options(simulations=simulations)
             analyst = self._analyst(deep, _REVIEWED)
-        return Review(record, seat, self._playouts, analyst)
+        return Review(record, seat, self._deep_playouts, analyst)
 
     async def work(self, piece: Callable[[], Any]) -> None:
-        """Do a piece of work in the thread that thinks, when its turn has come."""
-        await self._ask(("work",), _do, piece)
+        """Do a piece of a review, in a thread beside the one that plays."""
+        await asyncio.get_running_loop().run_in_executor(self._reviewer, piece)
 
     def close(self) -> None:
         """Stop thinking; decisions that wait are cancelled."""
         if self._task:
             self._task.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
+        self._reviewer.shutdown(wait=False, cancel_futures=True)
 
     # ---- the thread --------------------------------------------------------------------------------------
 
@@ -150,11 +152,6 @@ class Brain:
         if key not in self._agents:
             self._agents[key] = build(offer.spec, live.game, live.players, batch=1)
         return self._agents[key]
-
-
-def _do(pieces: list[Any]) -> list[Any]:
-    """Do pieces of work."""
-    return [piece() for piece in pieces]
 
 
 def _seen(live: LiveGame) -> Position:

@@ -36,13 +36,14 @@ class Playouts:
       seat: seat of the player to move.
       legal: [L] legal actions.
       chances: [W, L, P] chance of each seat to win at the end of the round, or its share of the win.
-      ranks: [L, P, P] share of the worlds in which each seat (second axis) ended with each rank, the best first.
+      ranks: [L, P, P] share of the worlds in which each seat (second axis) ended with each rank, the best first;
+        None if the games were not played to their ends.
     """
 
     seat: int
     legal: tuple[int, ...]
     chances: Floats
-    ranks: Floats
+    ranks: Floats | None = None
 
     def own(self) -> Floats:
         """Chances [W, L] of the player to move."""
@@ -68,7 +69,7 @@ class Playouts:
         return np.asarray((ties / ties.sum(1, keepdims=True)).mean(0))
 
 
-def play_out(tables: env.VecEnv, model: ValueModel, worlds: int, seed: int) -> Playouts:
+def play_out(tables: env.VecEnv, model: ValueModel, worlds: int, seed: int, *, ranks: bool = False) -> Playouts:
     """Play every legal action at a single table in sampled worlds.
 
     Args:
@@ -76,6 +77,7 @@ def play_out(tables: env.VecEnv, model: ValueModel, worlds: int, seed: int) -> P
       model: value function of the table's game, number of players and rules.
       worlds: number of worlds.
       seed: seed of the worlds.
+      ranks: whether to play on to the end of the game, for the ranks.
     """
     seat, players = int(tables.to_play[0]), tables.num_players
     legal = tuple(int(action) for action in np.flatnonzero(tables.legal[0]))
@@ -88,6 +90,8 @@ def play_out(tables: env.VecEnv, model: ValueModel, worlds: int, seed: int) -> P
     bots = [copies.bot(copies.default_bot)] * players
     copies.playout(bots, until="round")
     chances = model.values(copies, np.arange(count))[:, :, 0].reshape(worlds, len(legal), players)
+    if not ranks:
+        return Playouts(seat, legal, chances)
     copies.playout(bots, until="end")
     ended = copies.ranks.reshape(worlds, len(legal), players, 1) == np.arange(1, players + 1)
     return Playouts(seat, legal, chances, ended.mean(0))
@@ -119,9 +123,9 @@ class PlayoutAnalyst:
         self._models.move_to_end(key)
         return self._models[key]
 
-    def play_out(self, tables: env.VecEnv, seed: int, worlds: int | None = None) -> Playouts:
+    def play_out(self, tables: env.VecEnv, seed: int, worlds: int | None = None, *, ranks: bool = False) -> Playouts:
         """Playouts of the position at a single table."""
-        return play_out(tables, self.model(tables), worlds or self.worlds, seed)
+        return play_out(tables, self.model(tables), worlds or self.worlds, seed, ranks=ranks)
 
     def analyse(self, given: Sequence[env.VecEnv]) -> list[dict[str, Any]]:
         """Reports of the positions at single tables; keys as in docs/engine.md, without what only a network has.
@@ -129,7 +133,8 @@ class PlayoutAnalyst:
         The worlds are drawn with fresh random numbers, so that a report says nothing about the cards beyond what its
         player sees: whatever the hidden cards are, its distribution is the same.
         """
-        return [playout_report(Position.at(each), self.play_out(each, secrets.randbits(63))) for each in given]
+        played = [self.play_out(each, secrets.randbits(63), ranks=True) for each in given]
+        return [playout_report(Position.at(each), found) for each, found in zip(given, played, strict=True)]
 
 
 def playout_report(position: Position, found: Playouts) -> dict[str, Any]:
@@ -158,7 +163,7 @@ def playout_report(position: Position, found: Playouts) -> dict[str, Any]:
         ],
         "values": [round(float(2 * chance - 1), 4) for chance in winner],
         "winner": [round(float(chance), 4) for chance in winner],
-        "ranks": [[round(float(chance), 4) for chance in row] for row in found.ranks[best]],
+        "ranks": None if found.ranks is None else np.round(found.ranks[best], 4).tolist(),
         "belief": belief_report(position),
         "line": [],
     }
