@@ -215,6 +215,8 @@ def test_a_review_is_made_while_other_tables_play(open_client: Callable[..., Tes
             view = state["view"]
             if view["legal"]:
                 bob.send(type="act", turn=view["turn"], action=view["legal"][0])
+            elif view["done"]:
+                bob.send(type="again")
             state = bob.get("state")
             review = ada.ask("review", type="review", id=name, seat=0)
         assert review["complete"]

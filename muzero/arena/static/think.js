@@ -69,15 +69,16 @@ function Belief({ think }) {
   const subject = subjects[Math.min(at, subjects.length - 1)];
   const exact = belief.pools[subject ? subject.pool : 0];
   const most = Math.max(...exact, ...(subject ? subject.network : []), 0.01);
+  const step = Math.max(20, Math.floor(300 / exact.length)); // few kinds of cards stand further apart
   return html`<section class="belief"><h3>A hidden card is…</h3>
     ${subjects.length > 1 && html`<label>Network's belief about <select value=${at} onChange=${(e) => setAt(Number(e.target.value))}>
       ${subjects.map((each, i) => html`<option value=${i} selected=${i === at}>${each.label}</option>`)}</select></label>`}
-    <svg viewBox=${`0 0 ${20 * exact.length} 74`} role="img" aria-label=${belief.cards.map((card, i) => `${card}: exactly ${percent(exact[i])}${subject ? `, the network believes ${percent(subject.network[i])}` : ""}`).join("; ")}>
+    <svg viewBox=${`0 0 ${step * exact.length} 74`} role="img" aria-label=${belief.cards.map((card, i) => `${card}: exactly ${percent(exact[i])}${subject ? `, the network believes ${percent(subject.network[i])}` : ""}`).join("; ")}>
       ${belief.cards.map((card, i) => html`<g>
-        <rect class="exact" x=${20 * i + 2} width="7" y=${60 - (56 * exact[i]) / most} height=${(56 * exact[i]) / most} />
-        ${subject && html`<rect class="network" x=${20 * i + 10} width="7" y=${60 - (56 * subject.network[i]) / most} height=${(56 * subject.network[i]) / most} />`}
-        <text x=${20 * i + 10} y="71" text-anchor="middle">${card}</text></g>`)}
+        <rect class="exact" x=${step * i + 2} width="7" y=${60 - (56 * exact[i]) / most} height=${(56 * exact[i]) / most} />
+        ${subject && html`<rect class="network" x=${step * i + 10} width="7" y=${60 - (56 * subject.network[i]) / most} height=${(56 * subject.network[i]) / most} />`}
+        <text x=${step * i + 10} y="71" text-anchor="middle">${card}</text></g>`)}
     </svg>
-    <p><span class="key exact">exact posterior</span> ${subject ? html`<span class="key network">network (${subject.label})</span>` : "no network has a belief about single cards here"}, highest bar ${percent(most)}</p>
+    <p><span class="key exact">exact posterior</span>${subject ? html` <span class="key network">network (${subject.label})</span>` : "; no network believes anything about single cards here"}, highest bar ${percent(most)}</p>
   </section>`;
 }

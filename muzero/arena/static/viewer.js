@@ -6,6 +6,7 @@ import { Review } from "./review.js";
 import { agentsFor } from "./watch.js";
 
 const SPEEDS = [0.5, 1, 2, 4, 8, 16]; // decisions per second
+const CHUNK = 16; // frames of an answer
 const AHEAD = 12; // frames that are asked for before they are needed
 const WAIT = 400; // milliseconds until agents are asked for more decisions
 const LOG = 10;
@@ -30,14 +31,11 @@ export function Viewer({ page, route, send, go, dispatch }) {
     const missing = [turn, turn + AHEAD].find((at) => !frames[at] && (!viewing || at <= last || !viewing.done));
     if (missing === undefined) return undefined;
     const ask = () => send({ type: "frames", id: route.id, seat, start: Math.min(missing, last) });
-    const key = `${seat} ${Math.min(missing, last)} ${last}`;
-    if (asked.current !== key) {
-      asked.current = key;
-      ask();
-      return undefined;
-    }
-    const timer = setTimeout(ask, WAIT); // the game goes on at the server
-    return () => clearTimeout(timer);
+    const chunk = `${seat} ${Math.floor(missing / CHUNK)}`;
+    if (asked.current !== chunk) ask();
+    asked.current = chunk;
+    const timer = setInterval(ask, WAIT); // the game goes on at the server
+    return () => clearInterval(timer);
   }, [page.connected, page.viewing, seat, turn]);
 
   useEffect(() => {
@@ -124,11 +122,11 @@ export function Viewer({ page, route, send, go, dispatch }) {
           : "The deal."
     }</p>
     <section class="controls" aria-label="decisions">
-      <button type="button" onClick=${() => move(0)} aria-label="first decision">⏮</button>
+      <button type="button" onClick=${() => move(0)} aria-label="first decision">|◀</button>
       <button type="button" onClick=${() => move(turn - 1)} disabled=${turn === 0} aria-label="one decision back">◀</button>
       <button type="button" class="primary" onClick=${() => { setQuiz(null); if (turn >= last && viewing.done) setTurn(0); setPlaying(!playing || (turn >= last && viewing.done)); }}>${playing && !(turn >= last && viewing.done) ? "Pause" : "Play"}</button>
       <button type="button" onClick=${() => move(turn + 1)} disabled=${turn >= last} aria-label="one decision on">▶</button>
-      <button type="button" onClick=${() => move(last)} aria-label="last decision">⏭</button>
+      <button type="button" onClick=${() => move(last)} aria-label="last decision">▶|</button>
       <label>Speed <select onChange=${(e) => setSpeed(Number(e.target.value))}>${SPEEDS.map((each) => html`<option value=${each} selected=${each === speed}>${each} per second</option>`)}</select></label>
       <label>Seen by <select onChange=${(e) => { setQuiz(null); setSeat(Number(e.target.value)); }}>${names.map((name, i) => html`<option value=${i} selected=${i === seat}>${name} (seat ${i + 1})</option>`)}</select></label>
       <label class="scrub">Decision ${turn} of ${last}${viewing.done ? "" : ", in play"}
