@@ -46,9 +46,10 @@ CANDIDATES: dict[str, tuple[str, int, tuple[tuple[str, float], ...]]] = {
         "skyjo",
         2,
         (
-            ("policy:skyjo-belief,temperature=3", 0.3),
-            ("policy:skyjo-belief,temperature=3", 0.1),
+            ("policy:skyjo-belief,temperature=3", 0.15),
+            ("policy:skyjo-belief,temperature=2.5", 0.08),
             ("policy:skyjo-belief,temperature=2", 0.05),
+            ("policy:skyjo-belief,temperature=1.75", 0.02),
             ("policy:skyjo-belief,temperature=1.5", 0.0),
             ("policy:skyjo-belief,temperature=1", 0.0),
             ("policy:skyjo-belief,temperature=0.5", 0.0),

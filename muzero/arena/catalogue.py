@@ -53,6 +53,7 @@ class Catalogue:
             require(game in env.games(), "games", f"some of {', '.join(env.games())}", game)
         require(bool(games), "games", "at least one game", list(games))
         self.games = list(games)
+        self._built: list[AgentSpec] = []
         offers = [offer for text in (shipped() if agents is None else agents) for offer in self._trained(text)]
         for game in games:
             offers += [
@@ -70,7 +71,10 @@ class Catalogue:
             return [Offer(str(spec), spec, game, 0, "searches with the real rules") for game in self.games]
         if trained["game"] not in self.games:
             return []
-        build(spec, trained["game"], trained["players"], batch=1)
+        weights = spec.without(*(name for name in spec.options if name != "iteration"))
+        if weights not in self._built:  # other strengths of the same network need no second look
+            build(spec, trained["game"], trained["players"], batch=1)
+            self._built.append(weights)
         name = spec.target.rstrip("/").rpartition("/")[2]
         simulations = spec.options.get("simulations")
         name += f", {simulations} simulations" if simulations else ""
