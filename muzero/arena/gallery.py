@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from env.game_record import GameRecord, GameRecordError, verify
+from muzero.arena.results import result_of
 from muzero.arena.store import Store
 from muzero.config_fields import require
 
@@ -58,6 +59,20 @@ class Gallery:
         """Keep a finished game; return its id."""
         name = game_id(record)
         self.store.save_game(name, source, record.content())
+        return name
+
+    def finish(self, record: GameRecord, people: Sequence[bool], unrated: Iterable[str], source: str) -> str:
+        """Keep a game of this arena that has just ended, and its result; return its id.
+
+        Args:
+          record: finished game.
+          people: [P] whether each player is a person.
+          unrated: reasons for which the game does not count for ratings.
+          source: origin of the game, see `Store.save_game`.
+        """
+        name, reasons = self.add(record, source), sorted(unrated)
+        seats = result_of(record.agents, people, record.scores, record.ranks)
+        self.store.save_result(name, record.game, {"seats": seats, "rated": not reasons, "unrated": reasons})
         return name
 
     def load(self, text: str) -> str:

@@ -21,7 +21,6 @@ from muzero.arena.gallery import game_id
 from muzero.arena.live_game import LiveGame
 from muzero.arena.messages import encode
 from muzero.arena.playouts import PlayoutAnalyst
-from muzero.arena.results import result_of
 from muzero.config_fields import require
 
 if TYPE_CHECKING:
@@ -260,12 +259,8 @@ class Room:
 
     def _keep(self) -> None:
         """Keep the finished game and its result."""
-        record = self.record()
-        self.rooms.gallery.add(record, "arena")
         people = [seat.offer is None for seat in self.seats]
-        seats = result_of(record.agents, people, record.scores, record.ranks)
-        kept = {"seats": seats, "rated": not self.unrated, "unrated": sorted(self.unrated), "id": game_id(record)}
-        self.rooms.store.save_result(record.game, kept)
+        self.rooms.gallery.finish(self.record(), people, self.unrated, "arena")
 
     def _absent(self, seat: Seat) -> bool:
         """Whether a bot plays for the person in a seat."""

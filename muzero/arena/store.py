@@ -20,7 +20,7 @@ _MOST_GAMES = 20_000  # finished games that are kept; the oldest go first
 _TABLES = """
 CREATE TABLE IF NOT EXISTS rooms (code TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE games (id TEXT PRIMARY KEY, source TEXT NOT NULL, content TEXT NOT NULL);
-CREATE TABLE results (number INTEGER PRIMARY KEY, game TEXT NOT NULL, finished REAL NOT NULL, content TEXT NOT NULL);
+CREATE TABLE results (id TEXT PRIMARY KEY, game TEXT NOT NULL, finished REAL NOT NULL, content TEXT NOT NULL);
 """
 _BEFORE = {"rooms": ["code", "content"], "records": ["commitment", "game", "content"]}  # files without a schema version
 
@@ -113,15 +113,17 @@ class Store:
 
     # ---- results -----------------------------------------------------------------------------------------
 
-    def save_result(self, game: str, content: dict[str, Any]) -> None:
-        """Keep the result of a game."""
-        given = (game, round(time.time(), 3), json.dumps(content))
-        self._base.execute("INSERT INTO results (game, finished, content) VALUES (?, ?, ?)", given)
+    def save_result(self, name: str, game: str, content: dict[str, Any]) -> None:
+        """Keep the result of a game, given by its id; a game that was interrupted at its last decision counts once."""
+        given = (name, game, round(time.time(), 3), json.dumps(content))
+        self._base.execute("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)", given)
 
     def results(self, most: int) -> list[dict[str, Any]]:
         """Latest results, the newest first."""
-        rows = self._base.execute("SELECT game, finished, content FROM results ORDER BY number DESC LIMIT ?", (most,))
-        return [{"game": game, "finished": finished, **json.loads(text)} for game, finished, text in rows]
+        rows = self._base.execute("SELECT * FROM results ORDER BY rowid DESC LIMIT ?", (most,))
+        return [
+            {"id": name, "game": game, "finished": finished, **json.loads(text)} for name, game, finished, text in rows
+        ]
 
     def close(self) -> None:
         """Close the file."""

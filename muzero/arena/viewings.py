@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import env
 from env.fair_deal import FairDeal
 from env.game_record import GameRecord
+from muzero.arena.gallery import MOST_DECISIONS
 from muzero.arena.live_game import LiveGame, table_view
 from muzero.config_fields import require
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 CHUNK = 16  # frames of an answer
 _AHEAD = 64  # decisions that agents play ahead of whoever watches
 _MOST = 64  # viewings that are kept
+_MOST_RUNNING = 16  # games in which agents are deciding at a time
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -38,12 +40,14 @@ class Viewing:
       live: the game so far.
       names: [P] names of the players.
       offers: [P] agents that play on; empty for a finished game.
+      unrated: reasons for which a game in play will not count for ratings.
       record: id of the finished game; "" while it is in play.
     """
 
     def __init__(self, name: str, live: LiveGame, names: Sequence[str], offers: Sequence[Offer] = ()) -> None:
         self.name, self.live, self.names, self.offers = name, live, list(names), list(offers)
         self.record = ""
+        self.unrated: list[str] = []
         self.wanted = 0  # decision up to which somebody has looked
         self._marks = [live.tables.save(0)]  # the table before decisions 0, CHUNK, 2 CHUNK, ...
         self._task: asyncio.Task[None] | None = None
@@ -107,7 +111,13 @@ class Viewing:
                 _LOGGER.exception("viewing %s: %s could not decide", self.name, self.names[self.live.to_play])
                 return
         if self.live.done and not self.record:
-            self.record = gallery.add(self.live.record(self.names), "watched")
+            people = [False] * self.live.players
+            self.record = gallery.finish(self.live.record(self.names), people, self.unrated, "watched")
+
+    @property
+    def going_on(self) -> bool:
+        """Whether agents are deciding."""
+        return self._task is not None and not self._task.done()
 
     def close(self) -> None:
         """Stop the game."""
@@ -142,7 +152,10 @@ class Viewings:
         known = self.catalogue.games
         require(game in known, "game", f"one of {', '.join(known)}", game)
         offers = [self.catalogue.find(game, name, len(agents)) for name in agents]
-        return self._play(LiveGame(game, len(agents), rules, FairDeal()), offers)
+        live = LiveGame(game, len(agents), rules, FairDeal())
+        cap = live.tables.rules.get("max_decisions", 0)
+        require(cap <= MOST_DECISIONS, "rules.max_decisions", f"at most {MOST_DECISIONS}", cap)
+        return self._play(live, offers)
 
     def same_cards(self, record: GameRecord, seat: int) -> str:
         """Deal a finished game again, with an agent in the place of a player; return the id of the viewing.
@@ -156,10 +169,13 @@ class Viewings:
         taking = next((offer for offer in order if offer), self.catalogue.strongest(record.game, players))
         offers = [taking if place == seat else offer or taking for place, offer in enumerate(known)]
         deal = FairDeal(record.seed, record.nonce)
-        return self._play(LiveGame(record.game, players, record.rules, deal, record.deal), offers)
+        return self._play(LiveGame(record.game, players, record.rules, deal, record.deal), offers, ["known deal"])
 
-    def _play(self, live: LiveGame, offers: Sequence[Offer]) -> str:
+    def _play(self, live: LiveGame, offers: Sequence[Offer], unrated: Sequence[str] = ()) -> str:
+        running = sum(viewing.going_on for viewing in self._kept.values())
+        require(running < _MOST_RUNNING, "watch", f"fewer than {_MOST_RUNNING} games at a time; try later", running)
         viewing = Viewing(secrets.token_hex(8), live, [offer.name for offer in offers], offers)
+        viewing.unrated = list(unrated)
         self._keep(viewing)
         viewing.look(0, self.brain, self.gallery)
         return viewing.name

@@ -17,14 +17,15 @@ def test_a_file_keeps_rooms_games_and_results(store: str) -> None:
     first.save_room("ABCDEF", {"game": "skyjo"})
     first.save_game("a" * 16, "arena", {"game": "skyjo", "actions": [1]})
     first.save_game("a" * 16, "loaded", {"game": "skyjo", "actions": [2]})
-    first.save_result("skyjo", {"rated": True})
+    first.save_result("a" * 16, "skyjo", {"rated": True})
+    first.save_result("a" * 16, "skyjo", {"rated": False})
     first.close()
     second = Store(store)
     assert second.rooms() == {"ABCDEF": {"game": "skyjo"}}
     assert second.game("a" * 16) == {"game": "skyjo", "actions": [1]}, "a game that is known stays as it is"
     assert second.game("b" * 16) is None
     assert [(name, source) for name, source, _ in second.games(9)] == [("a" * 16, "arena")]
-    assert second.results(9)[0]["rated"] is True
+    assert [(each["id"], each["rated"]) for each in second.results(9)] == [("a" * 16, True)]
 
 
 def test_a_file_of_another_schema_is_refused_by_name(store: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,6 +139,8 @@ def test_agents_play_as_far_as_somebody_watches_and_the_game_is_kept(client: Tes
         content = client.get(f"/records/{last['record']}.json").json()
         verify(GameRecord.parse(content, "record"))
         assert browser.ask("gallery", type="gallery")["entries"][0]["source"] == "watched"
+        kept = browser.ask("results", type="results")["results"]
+        assert [(each["id"], each["rated"]) for each in kept] == [(last["record"], True)]
 
 
 def test_an_agent_plays_with_the_cards_of_a_person(client: TestClient) -> None:
