@@ -80,7 +80,11 @@ const scenarios = {
       } else if (!(await over(page))) await click(page, i);
     }
     await page.waitForSelector(".result a");
-    return { over: await over(page), ends, seed: /Seed/.test(await page.locator(".fair").textContent()) };
+    const seen = { over: await over(page), ends, seed: /Seed/.test(await page.locator(".fair").textContent()) };
+    await page.evaluate(() => (location.hash = "results"));
+    await page.waitForSelector(".gallery a");
+    await page.screenshot({ path: join(pictures, "results.png") });
+    return { ...seen, results: await page.locator(".gallery a").count(), back: await page.locator("text=Back to the table").count() };
   },
 
   async keyboard() {
@@ -156,7 +160,7 @@ const scenarios = {
     const still = await at();
     await page.keyboard.press("ArrowLeft");
     await page.waitForFunction((old) => document.querySelector(".scrub input") && Number(document.querySelector(".scrub input").value) === old - 1, paused);
-    await page.screenshot({ path: join(pictures, "watch.png") });
+    await page.screenshot({ path: join(pictures, "watch.png"), fullPage: true });
     await page.locator(".scrub input").fill("5");
     await page.waitForFunction(() => (document.querySelector(".scrub") || { innerText: "" }).innerText.includes("Decision 5 "));
     const other = await page.locator(".own h3").innerText();

@@ -4,6 +4,8 @@ import { html, useEffect, useState } from "./vendor/htm-preact.js";
 import { GAMES } from "./games.js";
 
 const PART = 3000; // characters of a file that fit into a message
+const BURST = 25; // parts that are sent at once; then the server's rate is kept
+const PAUSE = 150; // milliseconds between later parts
 const SHOWN = 60; // games of the gallery that are listed at first
 
 export function Watch({ page, send }) {
@@ -18,7 +20,10 @@ export function Watch({ page, send }) {
   const game = known.find((each) => each.name === picked) || known[0];
   const load = async (event) => {
     const text = event.target.files.length ? await event.target.files[0].text() : "";
-    for (let at = 0; at < text.length; at += PART) send({ type: "upload", part: text.slice(at, at + PART), last: at + PART >= text.length });
+    for (let at = 0; at < text.length; at += PART) {
+      if (at >= BURST * PART) await new Promise((go) => setTimeout(go, PAUSE));
+      send({ type: "upload", part: text.slice(at, at + PART), last: at + PART >= text.length });
+    }
     event.target.value = "";
   };
   const entries = gallery || [];
