@@ -66,14 +66,14 @@ def _table(
     game, players = table
     known = set(sorted(played, key=lambda player: -played[player])[:_MOST_RATED])
     points = {pair: share for pair, share in pairs.items() if set(pair) <= known}
-    for each in ladders:
-        if each.game == game and players in (each.players, each.measured_with):
-            names = [(level.name, False) for level in each.levels]
-            known |= set(names)
-            for i, row in enumerate(each.points):
-                for j, share in enumerate(row):
-                    if i != j:
-                        points[names[i], names[j]] = points.get((names[i], names[j]), 0.0) + share
+    measured = [each for each in ladders if each.game == game and players == each.measured_with]
+    for each in sorted(measured, key=lambda each: -each.players)[:1]:  # levels made for this table come before others
+        names = [(level.name, False) for level in each.levels]
+        known |= set(names)
+        for i, row in enumerate(each.points):
+            for j, share in enumerate(row):
+                if i != j:
+                    points[names[i], names[j]] = points.get((names[i], names[j]), 0.0) + share
     order = sorted(known)
     index = {player: number for number, player in enumerate(order)}
     matrix = np.zeros((len(order), len(order)))
@@ -87,9 +87,9 @@ def _table(
         return {"game": game, "players": players, "anchor": "", "ratings": []}
     first = next((player for player in rated if player == ("Level 1", False)), None)
     anchor = first or max((player for player in rated if not player[1]), key=lambda p: played.get(p, 0), default=centre)
-    names = [f"{'person' if person else 'agent'} {name}" for name, person in rated]
-    found = ladder(names, matrix[np.ix_(linked, linked)], names[rated.index(anchor)])
-    back = dict(zip(names, rated, strict=True))
+    labels = [f"{'person' if person else 'agent'} {name}" for name, person in rated]
+    found = ladder(labels, matrix[np.ix_(linked, linked)], labels[rated.index(anchor)])
+    back = dict(zip(labels, rated, strict=True))
     rows = [
         {
             "name": back[each.name][0],

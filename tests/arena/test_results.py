@@ -52,6 +52,9 @@ def test_levels_bring_their_calibration_along() -> None:
     spec = AgentSpec("bot", "greedy")
     levels = tuple(Level(number, spec, 0.0, 0.0, 0.0, 0.0) for number in (1, 2))
     ladder = LevelLadder("skyjo", 0, 2, levels, ((0.0, 100.0), (300.0, 0.0)))
+    others = LevelLadder("skyjo", 2, 2, levels, ((0.0, 200.0), (200.0, 0.0)))
+    table = ratings([result([1, 2], ("Ada", "Level 2"))], [ladder, others])[0]
+    assert {each["name"]: each["elo"] for each in table["ratings"]}["Level 2"] == pytest.approx(0, abs=3)
     table = ratings([result([1, 2], ("Ada", "Level 2"))], [ladder])[0]
     by_name = {each["name"]: each for each in table["ratings"]}
     assert table["anchor"] == "Level 1"
