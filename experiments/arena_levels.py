@@ -69,7 +69,6 @@ CANDIDATES: dict[str, tuple[str, int, tuple[tuple[str, float], ...]]] = {
             ("bot:greedy", 0.08),
             ("bot:greedy", 0.0),
             ("simulator:64", 0.0),
-            ("simulator:256", 0.0),
         ),
     ),
     "lama": (
@@ -83,7 +82,6 @@ CANDIDATES: dict[str, tuple[str, int, tuple[tuple[str, float], ...]]] = {
             ("bot:strategy_3", 0.2),
             ("bot:strategy_3", 0.0),
             ("simulator:64,bot=strategy_3", 0.0),
-            ("simulator:256,bot=strategy_3", 0.0),
         ),
     ),
     "skipbo": (
@@ -97,8 +95,6 @@ CANDIDATES: dict[str, tuple[str, int, tuple[tuple[str, float], ...]]] = {
             ("bot:hpvp", 0.11),
             ("bot:hpvp", 0.06),
             ("bot:hpvp", 0.0),
-            ("simulator:32,bot=hpvp", 0.0),
-            ("simulator:128,bot=hpvp", 0.0),
         ),
     ),
 }

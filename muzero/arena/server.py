@@ -25,7 +25,8 @@ from muzero.arena.messages import encode, parse_message
 from muzero.arena.results import MOST_RESULTS, as_csv, ratings
 
 if TYPE_CHECKING:
-    from muzero.arena.rooms import Room, Rooms
+    from muzero.arena.room import Room
+    from muzero.arena.rooms import Rooms
 
 STATIC = Path(__file__).parent / "static"
 _RESULTS_FOR = 2.0  # seconds for which results are kept: ratings are solved for all players together
