@@ -213,12 +213,15 @@ def run(options: argparse.Namespace, command: str) -> None:
     unknown = [label for label in options.only if label not in CANDIDATES]
     require(not unknown, "--only", f"some of {', '.join(CANDIDATES)}", unknown)
     require(options.step > 0, "--step", "more than 0", options.step)
-    played = {label: measure(label, options.games, options.seed, options.step) for label in options.only}
+    played = {}
+    for label in options.only:
+        found = measure(label, options.games, options.seed, options.step)
+        played[label] = {"command": command, **found}
     before = json.loads(options.out.read_text())["ladders"] if options.out.exists() and read_levels(options.out) else []
     new = {(each["game"], each["players"]) for each in played.values()}
     kept = [each for each in before if (each["game"], each["players"]) not in new]
     ladders = sorted([*kept, *played.values()], key=lambda each: (each["game"], -each["players"]))
-    write_whole(options.out, json.dumps({"format": 1, "command": command, "ladders": ladders}, indent=1) + "\n")
+    write_whole(options.out, json.dumps({"format": 1, "ladders": ladders}, indent=1) + "\n")
     print(page(ladders))
 
 

@@ -18,6 +18,7 @@ from muzero.runs.schema import listing, real, record, text, whole
 FILE = Path(__file__).with_name("levels.json")
 _LEVEL = {"agent": text(), "blunders": real(0, 1), "elo": real(), "low": real(), "high": real()}
 _LADDER = {
+    "command": text(),
     "game": text(40),
     "players": whole(0, 64),
     "measured_with": whole(2, 64),
@@ -25,7 +26,7 @@ _LADDER = {
     "levels": listing(record(_LEVEL), 2, 20),
     "points": listing(listing(real(0)), 2, 20),
 }
-_SCHEMA = record({"format": whole(1, 1), "command": text(), "ladders": listing(record(_LADDER))})
+_SCHEMA = record({"format": whole(1, 1), "ladders": listing(record(_LADDER))})
 
 
 @dataclass(frozen=True)
