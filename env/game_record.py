@@ -111,16 +111,22 @@ class GameRecord:
             content = json.loads(path.read_text())
         except (OSError, ValueError, RecursionError) as error:
             raise GameRecordError(f"{path}: cannot be read ({error})") from None
-        if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-            raise GameRecordError(f"{path}: expected a game record of format {FORMAT}")
+        return GameRecord.parse(content, str(path))
+
+    @staticmethod
+    def parse(content: Any, source: str) -> GameRecord:
+        """Checks the content of a file; an error names its source and says what is wrong with it."""
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise GameRecordError(f"{source}: expected a game record of format {FORMAT}")
+        content = {name: value for name, value in content.items() if name != "format"}
         for name, good in {**_SHAPES, **_OPTIONAL}.items():
             if name not in content and name in _SHAPES:
-                raise GameRecordError(f"{path}: {name} is missing")
+                raise GameRecordError(f"{source}: {name} is missing")
             if name in content and not good(content[name]):
-                raise GameRecordError(f"{path}: {name} cannot be {_short(content[name])}")
+                raise GameRecordError(f"{source}: {name} cannot be {_short(content[name])}")
         unknown = sorted(set(content) - set(_SHAPES) - set(_OPTIONAL))
         if unknown:
-            raise GameRecordError(f"{path}: unknown keys {ascii(', '.join(unknown))[1:-1][:200]}")
+            raise GameRecordError(f"{source}: unknown keys {ascii(', '.join(unknown))[1:-1][:200]}")
         return GameRecord(**content)
 
 

@@ -37,7 +37,7 @@ from experiments.common.search_comparisons import Figures, compare_busy, compare
 from experiments.common.searches import PlannedSearch, make_network, search_settings, situations, spent
 from experiments.common.timing import seconds, series
 from muzero.config import SearchConfig, cores
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
 from muzero.search.backend import resolve_backend

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mcts import Requests
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.network import Network
 from muzero.search.backend import NATIVE_STEP
 

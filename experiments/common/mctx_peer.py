@@ -19,7 +19,7 @@ from jax import numpy as jnp
 from numpy.typing import NDArray
 
 from muzero.config import SearchConfig
-from muzero.config_fields import require
+from muzero.config.fields import require
 from muzero.model.encoders import TransformerEncoder
 from muzero.model.network import Network
 

@@ -5,7 +5,7 @@
     checkpoint:PATH                 a trained network with greedy search; PATH is a run directory (its newest
                                     checkpoint), a checkpoint's directory or a .safetensors file
     agent:skyjo-belief              a trained network that comes with the project, with greedy search
-    policy:PATH                     the network's policy without search
+    policy:PATH                     the network's policy without search; policy:skyjo-belief as for agent
     simulator:256                   search with the real rules, with this many sampled worlds per decision: plays
                                     actions out; with tree=ismcts, pimc or expectimax it searches a tree
 
@@ -138,6 +138,10 @@ class AgentSpec:
         given = {name: str(value) for name, value in options.items() if value is not None}
         return replace(self, options={**self.options, **given})
 
+    def without(self, *names: str) -> AgentSpec:
+        """Copy the description without some options."""
+        return replace(self, options={name: value for name, value in self.options.items() if name not in names})
+
     def number(self, kind: type[Any], text: object, name: str) -> Any:
         """Convert a value of this description to a number; an error names the agent and the option."""
         try:
@@ -233,7 +237,8 @@ def _network_spec(spec: AgentSpec) -> AgentSpec | None:
 
 
 def _weights(spec: AgentSpec) -> checkpoint.Weights:
-    path = shipped_weights(spec.target) if spec.kind == "agent" else Path(spec.target)
+    named = spec.kind == "agent" or (spec.kind == "policy" and spec.target in shipped_agents())
+    path = shipped_weights(spec.target) if named else Path(spec.target)
     if "iteration" in spec.options:
         iteration = spec.number(int, spec.options["iteration"], "iteration")
         path = path / checkpoint.CHECKPOINTS / f"{iteration:06d}"

@@ -183,7 +183,7 @@ def _report(position: Position, found: PositionAnalysis, row: int, milliseconds:
         "values": _numbers(found.values[row]),
         "winner": None if found.winner is None else _numbers(found.winner[row]),
         "ranks": None if found.rank is None else [_numbers(ranks) for ranks in found.rank[row]],
-        "belief": _belief(position, found, row),
+        "belief": belief_report(position, found, row),
         "line": [
             {"action": int(a), "name": names[a], "outcome": _card(position, int(outcome))}
             for a, outcome in found.lines[row]
@@ -193,18 +193,18 @@ def _report(position: Position, found: PositionAnalysis, row: int, milliseconds:
     }
 
 
-def _belief(position: Position, found: PositionAnalysis, row: int) -> dict[str, Any]:
-    """Beliefs over hidden cards: exact ones, the network's for each slot, and the network's for each action."""
+def belief_report(position: Position, found: PositionAnalysis | None = None, row: int = 0) -> dict[str, Any]:
+    """Beliefs over hidden cards: exact ones, and if a network was asked, its own for each slot and for each action."""
     exact, P = exact_belief(position), position.info.num_players
     per_player = sum(map(len, position.info.symmetric_blocks))
     slots = []
     for slot in position.hidden or ():
-        cards = None if found.cards is None else _conditional(found.cards[row, slot])
+        cards = None if found is None or found.cards is None else _conditional(found.cards[row, slot])
         owner = (position.to_play + slot // per_player) % P
         slots.append({"owner": owner, "slot": slot % per_player, "pool": 0, "network": cards})
     events = []
     for action in position.legal:
-        if found.outcomes is not None and not np.isnan(found.outcomes[row, action, 0]):
+        if found is not None and found.outcomes is not None and not np.isnan(found.outcomes[row, action, 0]):
             share = found.outcomes[row, action]
             pool = position.info.chance_rules[position.phase][action].pool
             events.append({"action": action, "pool": pool, "none": _number(share[0]), "network": _conditional(share)})

@@ -1,7 +1,7 @@
 """Decisions of agents for all tables of a server: one planner per agent, which searches for whoever waits together.
 
 The event loop never waits for a search: searches run in one thread, and requests that arrive meanwhile are collected
-for the next one.
+for the next one. Reviews of finished games have a thread of their own, so that games in play do not wait for them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,23 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 import env
-from muzero.agents.agent_spec import build
+from env.game_record import GameRecord
+from muzero.agents.agent_spec import AgentSpec, build
+from muzero.agents.blunders import blunder
 from muzero.agents.situation import Agent, Situation
 from muzero.arena.analysis import Analyst, Position
 from muzero.arena.catalogue import Offer
 from muzero.arena.live_game import LiveGame
+from muzero.arena.playouts import PlayoutAnalyst
+from muzero.arena.review import DEPTH, Review
 
 Work = Callable[[list[Any]], list[Any]]
 _SEARCHING = ("agent", "checkpoint")
+_SIMULATIONS = "16"  # of an agent whose description does not say
+_REVIEWED = 8  # positions of a review that are searched together
 
 
 class Brain:
@@ -33,6 +41,8 @@ class Brain:
         self.batch = batch
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="brain")
         self._analysts: dict[str, Analyst] = {}
+        self._playouts, self._deep_playouts = PlayoutAnalyst(), PlayoutAnalyst()
+        self._reviewer = ThreadPoolExecutor(1, thread_name_prefix="reviews")
         self._agents: dict[tuple[str, str, int], Agent] = {}
         self._waiting: dict[tuple[Any, ...], list[tuple[Any, asyncio.Future[Any]]]] = {}
         self._works: dict[tuple[Any, ...], Work] = {}
@@ -40,11 +50,14 @@ class Brain:
 
     async def decide(self, offer: Offer, live: LiveGame) -> int:
         """Action of an agent at a table."""
+        drawn = blunder(np.array(live.legal), int(live.tables.decision_keys()[0]), offer.blunders)
+        if drawn is not None:
+            return drawn
         if offer.spec.kind == "bot":  # microseconds
             bot = live.tables.bot(offer.spec.target)
             return int(live.tables.bot_actions([bot] * live.players)[0])
         if offer.spec.kind in _SEARCHING:
-            analyst = self._analyst(offer)
+            analyst = self._analyst(offer.spec, self.batch)
             key = int(live.tables.decision_keys()[0])
 
             def search(given: list[Any]) -> list[Any]:
@@ -58,17 +71,46 @@ class Brain:
 
         return int(await self._ask(("agent", str(offer.spec), live.players), act, tables))
 
-    async def analyse(self, offer: Offer, live: LiveGame) -> dict[str, Any]:
-        """Report of an agent about the position at a table, from the seat of its player to move."""
-        analyst, position = self._analyst(offer), Position.at(live.tables)
-        report: dict[str, Any] = await self._ask(("analyse", str(offer.spec), live.players), analyst.analyse, position)
+    async def analyse(self, offer: Offer | None, live: LiveGame) -> dict[str, Any]:
+        """Report about the position at a table, from the seat of its player to move.
+
+        Args:
+          offer: agent that is asked; None for a simulation with the real rules.
+          live: game at the table.
+        """
+        report: dict[str, Any]
+        if offer is None:
+            report = await self._ask(("analyse",), self._playouts.analyse, _copy(live))
+            return report
+        analyst, position = self._analyst(offer.spec, self.batch), Position.at(live.tables)
+        report = await self._ask(("analyse", str(offer.spec), live.players), analyst.analyse, position)
         return report
+
+    def review(self, record: GameRecord, seat: int, offer: Offer | None) -> Review:
+        """Review of a seat in a finished game, whose pieces are done by `work`.
+
+        Args:
+          record: finished game.
+          seat: seat that is reviewed.
+          offer: agent that judges beside the simulation with the real rules; None for no agent.
+        """
+        analyst = None
+        if offer is not None:
+            simulations = DEPTH * int(offer.spec.options.get("simulations", _SIMULATIONS))
+            deep = offer.spec.without("bf16").with_options(simulations=simulations)
+            analyst = self._analyst(deep, _REVIEWED)
+        return Review(record, seat, self._deep_playouts, analyst)
+
+    async def work(self, piece: Callable[[], Any]) -> None:
+        """Do a piece of a review, in a thread beside the one that plays."""
+        await asyncio.get_running_loop().run_in_executor(self._reviewer, piece)
 
     def close(self) -> None:
         """Stop thinking; decisions that wait are cancelled."""
         if self._task:
             self._task.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
+        self._reviewer.shutdown(wait=False, cancel_futures=True)
 
     # ---- the thread --------------------------------------------------------------------------------------
 
@@ -99,8 +141,11 @@ class Brain:
                 if not future.done():
                     future.set_result(result)
 
-    def _analyst(self, offer: Offer) -> Analyst:
-        return self._analysts.setdefault(str(offer.spec), Analyst(offer.spec, self.batch))
+    def _analyst(self, spec: AgentSpec, batch: int) -> Analyst:
+        key = str(spec)
+        if key not in self._analysts:
+            self._analysts[key] = Analyst(spec, batch)
+        return self._analysts[key]
 
     def _agent(self, offer: Offer, live: LiveGame) -> Agent:
         key = (str(offer.spec), live.game, live.players)

@@ -8,6 +8,7 @@ from typing import Any
 
 import env
 from muzero.agents.agent_spec import AgentSpec, build, resolve, shipped_agents, trained_for
+from muzero.arena.levels import LevelLadder, read_levels
 from muzero.config.fields import require
 
 _SIMULATIONS = (4, 16, 64)  # strengths in which a shipped agent is offered
@@ -23,6 +24,8 @@ class Offer:
       game: game that it plays.
       players: number of players that its network is for; 0 for any.
       idea: how it plays, in words.
+      level: its level among those of the game; 0 for none.
+      blunders: share of its decisions that are drawn at random.
     """
 
     name: str
@@ -30,6 +33,8 @@ class Offer:
     game: str
     players: int
     idea: str
+    level: int = 0
+    blunders: float = 0.0
 
 
 class Catalogue:
@@ -38,6 +43,9 @@ class Catalogue:
     Args:
       games: games that are offered.
       agents: texts of agents beside the games' bots; None for the trained agents that come with the project.
+
+    Attributes:
+      ladders: ladders of the levels that are offered.
     """
 
     def __init__(self, games: Sequence[str], agents: Sequence[str] | None = None) -> None:
@@ -45,12 +53,14 @@ class Catalogue:
             require(game in env.games(), "games", f"some of {', '.join(env.games())}", game)
         require(bool(games), "games", "at least one game", list(games))
         self.games = list(games)
+        self._built: list[AgentSpec] = []
         offers = [offer for text in (shipped() if agents is None else agents) for offer in self._trained(text)]
         for game in games:
             offers += [
                 Offer(bot.name, AgentSpec.of("bot", bot.name), game, 0, bot.idea) for bot in env.describe(game).bots
             ]
-        self.offers = {(offer.game, offer.name): offer for offer in offers}
+        self.ladders = [each for each in read_levels() if each.game in games]
+        self.offers = [offer for each in self.ladders for offer in _levels(each)] + offers
 
     def _trained(self, text: str) -> list[Offer]:
         """Offer of an agent that is given by its text; it is built once, so that errors show at the start."""
@@ -61,7 +71,10 @@ class Catalogue:
             return [Offer(str(spec), spec, game, 0, "searches with the real rules") for game in self.games]
         if trained["game"] not in self.games:
             return []
-        build(spec, trained["game"], trained["players"], batch=1)
+        weights = spec.without(*(name for name in spec.options if name != "iteration"))
+        if weights not in self._built:  # other strengths of the same network need no second look
+            build(spec, trained["game"], trained["players"], batch=1)
+            self._built.append(weights)
         name = spec.target.rstrip("/").rpartition("/")[2]
         simulations = spec.options.get("simulations")
         name += f", {simulations} simulations" if simulations else ""
@@ -69,20 +82,43 @@ class Catalogue:
 
     def find(self, game: str, name: str, players: int) -> Offer:
         """Offer by name for a game and number of players; an error lists the names."""
-        fitting = [each.name for each in self.offers.values() if each.game == game and each.players in (0, players)]
-        require(name in fitting, "agent", f"one of {'; '.join(fitting)}", name)
-        return self.offers[game, name]
+        found = self.named(game, name, players)
+        fitting = "; ".join(each.name for each in self._fitting(game, players))
+        require(found is not None, "agent", f"one of {fitting}", name)
+        assert found is not None
+        return found
+
+    def named(self, game: str, name: str, players: int) -> Offer | None:
+        """Offer by name, as in `find`, or by the text of its agent, as in records of evaluations; None if none fits."""
+        fitting = self._fitting(game, players)
+        return next(
+            (each for each in fitting if name in (each.name, str(each.spec)) and not each.blunders), None
+        ) or next((each for each in fitting if each.name == name), None)
+
+    def _fitting(self, game: str, players: int) -> list[Offer]:
+        """Offers for a game and number of players; of levels those made for this number, if there are any."""
+        fitting = [each for each in self.offers if each.game == game and each.players in (0, players)]
+        own = any(each.level and each.players == players for each in fitting)
+        return [each for each in fitting if not (own and each.level and each.players == 0)]
 
     def substitute(self, game: str) -> Offer:
         """Bot that plays for a person who has left."""
-        return self.offers[game, env.describe(game).default_bot]
+        default = env.describe(game).default_bot
+        return next(each for each in self.offers if (each.game, each.name) == (game, default))
+
+    def strongest(self, game: str, players: int) -> Offer:
+        """Strongest agent for a table: its highest level, else a trained agent, else the default bot."""
+        levels = [each for each in self._fitting(game, players) if each.level]
+        best = max(levels, key=lambda each: each.level, default=None)
+        return best or self.analyst(game, players) or self.substitute(game)
 
     def analyst(self, game: str, players: int) -> Offer | None:
         """Strongest offered agent that can analyse a game with so many players; None if there is none."""
         able = [
             each
-            for each in self.offers.values()
+            for each in self.offers
             if each.game == game and each.players == players and each.spec.kind in ("agent", "checkpoint")
+            if not each.level
         ]
         return max(able, key=lambda each: int(each.spec.options.get("simulations", "16")), default=None)
 
@@ -102,12 +138,27 @@ class Catalogue:
                 for rule in info.rules
             ],
             "agents": [
-                {"name": offer.name, "players": offer.players, "idea": offer.idea, "trained": offer.players > 0}
-                for offer in self.offers.values()
+                {
+                    "name": offer.name,
+                    "players": offer.players,
+                    "idea": offer.idea,
+                    "trained": offer.players > 0,
+                    "level": offer.level,
+                }
+                for offer in self.offers
                 if offer.game == game
             ],
-            "analysed": sorted({o.players for o in self.offers.values() if o.game == game and o.players}),
         }
+
+
+def _levels(ladder: LevelLadder) -> list[Offer]:
+    """Offers of the levels of a ladder."""
+    found = []
+    for level in ladder.levels:
+        reach = f"Elo {level.elo:.0f}, {level.low:.0f} to {level.high:.0f}" if level.number > 1 else "a beginner, Elo 0"
+        spec, blunders = resolve(level.spec), level.blunders
+        found.append(Offer(level.name, spec, ladder.game, ladder.players, reach, level.number, blunders))
+    return found
 
 
 def shipped() -> list[str]:

@@ -24,7 +24,8 @@ from muzero.agents import agent_spec
 from muzero.agents.agent_spec import join_options
 from muzero.arena.brain import Brain
 from muzero.arena.catalogue import Catalogue
-from muzero.arena.rooms import Rooms, Timing
+from muzero.arena.room import Timing
+from muzero.arena.rooms import Rooms
 from muzero.arena.server import STATIC, Limits, make_app
 from muzero.arena.store import Store
 from muzero.config.fields import require
@@ -37,6 +38,7 @@ HELP = {
     "games": "games that are offered, such as [skyjo]; by default all that the page can show",
     "agents": "agents that are offered beside the bots; by default those that come with the project",
     "store": "file of rooms and finished games, with which games go on after a restart; empty keeps nothing",
+    "gallery": "directories of game records to show, such as records=DIR of muzero.evaluate wrote",
     "rooms": "most rooms at a time",
     "connections": "most browsers at a time",
     "pace": "seconds between decisions of agents",
@@ -56,6 +58,7 @@ class ArenaConfig:
     games: list[str] = field(default_factory=list)
     agents: list[str] = field(default_factory=list)
     store: str | None = "runs/arena.sqlite"
+    gallery: list[str] = field(default_factory=lambda: ["runs/games", "runs/records"])
     rooms: int = 200
     connections: int = 400
     pace: float = 0.7
@@ -101,7 +104,8 @@ def make_rooms(config: ArenaConfig) -> Rooms:
     agents = join_options(config.agents) if config.agents else None
     catalogue = Catalogue(config.games or shown_games(), agents)
     timing = Timing(config.pace, config.grace, 60 * config.idle)
-    return Rooms(catalogue, Brain(config.batch), Store(config.store or ":memory:"), timing, config.rooms)
+    store = Store(config.store or ":memory:")
+    return Rooms(catalogue, Brain(config.batch), store, timing, config.rooms, config.gallery)
 
 
 def usage() -> str:

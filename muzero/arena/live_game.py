@@ -61,15 +61,16 @@ class LiveGame:
     Attributes:
       game, players, rules: game, number of players and rules as given.
       deal: seed and nonce; secret until the game is over.
+      number: number of the deal among those of its seed; 0 but for games of evaluations.
       tables: the table; knows all cards.
       actions: actions taken so far.
       events: what happened so far.
     """
 
-    def __init__(self, game: str, players: int, rules: env.Rules, deal: FairDeal) -> None:
-        self.game, self.players, self.deal = game, players, deal
+    def __init__(self, game: str, players: int, rules: env.Rules, deal: FairDeal, number: int = 0) -> None:
+        self.game, self.players, self.deal, self.number = game, players, deal, number
         self.rules: dict[str, Any] = {"preset": rules} if isinstance(rules, str) else dict(rules)
-        self.tables = env.make(game, 1, players, rules, deal.seed, auto_reset=False)
+        self.tables = self._dealt(rules)
         self.info = self.tables.info
         self.actions: list[int] = []
         self.events: list[Event] = []
@@ -119,9 +120,16 @@ class LiveGame:
 
     def record(self, agents: Sequence[str]) -> GameRecord:
         """Record of the finished game, with its promise."""
-        return GameRecord.of(
-            self.tables, 0, seed=self.deal.seed, deal=0, agents=agents, actions=self.actions, fair=self.deal
-        )
+        fair = self.deal if self.deal.nonce else None
+        deal = {"seed": self.deal.seed, "deal": self.number}
+        return GameRecord.of(self.tables, 0, **deal, agents=agents, actions=self.actions, fair=fair)
+
+    def _dealt(self, rules: env.Rules) -> env.VecEnv:
+        """Table of this deal before the first decision."""
+        tables = env.make(self.game, 1, self.players, rules, self.deal.seed, auto_reset=False)
+        if self.number:
+            tables.reset(deals=[self.number])
+        return tables
 
     # ---- the end of a round ------------------------------------------------------------------------------
 
@@ -129,15 +137,14 @@ class LiveGame:
         """Table of the same game, stopped at this decision: a round that has ended is scored, and no new one dealt."""
         if self.done:
             return self.tables
-        rules = {**self.tables.rules, "max_decisions": self.turn}
-        tables = env.make(self.game, 1, self.players, rules, self.deal.seed, auto_reset=False)
+        tables = self._dealt({**self.tables.rules, "max_decisions": self.turn})
         for action in self.actions:
             tables.step([action])
         return tables
 
     def _round_end(self, before: Sequence[int]) -> RoundEnd:
         tables = self._stopped()
-        views = [self._shown(tables.observe(seat)[0]) for seat in range(self.players)]
+        views = [_shown(tables, seat) for seat in range(self.players)]
         groups = [group for group in self.info.groups if group.slots and group.per_player]
         slots = [{g.name: view[g.name][: g.count // self.players] for g in groups} for view in views]
         totals = tables.scores[0].tolist()
@@ -152,20 +159,28 @@ class LiveGame:
 
     def view(self, seat: int) -> dict[str, Any]:
         """The table as a seat may see it, ready for JSON."""
-        require(0 <= seat < self.players, "seat", f"0 to {self.players - 1}", seat)
-        return {
-            "seat": seat,
-            "turn": self.turn,
-            "to_play": self.to_play,
-            "phase": self.info.phase_names[int(self.tables.phase[0])],
-            "legal": self.legal if self.to_play == seat else [],
-            "scores": self.tables.scores[0].tolist(),
-            "ranks": self.tables.ranks[0].tolist() if self.done else None,
-            "done": self.done,
-            "truncated": bool(self.tables.truncated[0]),
-            "observation": self._shown(self.tables.observe(seat)[0]),
-        }
+        return table_view(self.tables, seat, self.turn)
 
-    def _shown(self, row: Any) -> dict[str, list[dict[str, int]]]:
-        """Observation by name, without the counts of unseen cards."""
-        return {name: tokens for name, tokens in self.info.decode(row).items() if name != COUNTS}
+
+def table_view(tables: env.VecEnv, seat: int, turn: int) -> dict[str, Any]:
+    """A single table after `turn` decisions as a seat may see it, ready for JSON."""
+    require(0 <= seat < tables.num_players, "seat", f"0 to {tables.num_players - 1}", seat)
+    done, mover = bool(tables.done[0]), int(tables.to_play[0])
+    return {
+        "seat": seat,
+        "turn": turn,
+        "to_play": mover,
+        "phase": tables.info.phase_names[int(tables.phase[0])],
+        "legal": [int(action) for action in np.flatnonzero(tables.legal[0])] if mover == seat else [],
+        "scores": tables.scores[0].tolist(),
+        "ranks": tables.ranks[0].tolist() if done else None,
+        "done": done,
+        "truncated": bool(tables.truncated[0]),
+        "observation": _shown(tables, seat),
+    }
+
+
+def _shown(tables: env.VecEnv, seat: int) -> dict[str, list[dict[str, int]]]:
+    """Observation of a seat by name, without the counts of unseen cards."""
+    row = tables.observe(seat)[0]
+    return {name: tokens for name, tokens in tables.info.decode(row).items() if name != COUNTS}

@@ -18,6 +18,9 @@ Token = Annotated[str, StringConstraints(min_length=16, max_length=80)]
 Word = Annotated[str, StringConstraints(max_length=40)]
 Whole = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Rule = bool | Whole | float | Word | Annotated[list[Whole], Field(max_length=64)]
+GameId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+Place = Annotated[int, Field(ge=0, lt=8)]
+PART = 3000  # most characters of a part of a file; a message with it must stay below the limit of bytes
 Turn = Annotated[int, Field(ge=0, lt=2**31)]
 
 
@@ -28,15 +31,19 @@ class Lobby(Message):
 
 
 class Create(Message):
-    """Request for a new room. Seats are names of agents, or null for people; `you` is the sender's seat."""
+    """Request for a new room. Seats are names of agents, or null for people; `you` is the sender's seat.
+
+    With `same_deal` the cards and rules are those of a finished game, and the game does not count for ratings.
+    """
 
     type: Literal["create"]
     game: Word
     rules: Annotated[dict[Word, Rule], Field(max_length=40)] = Field(default_factory=dict)
     seats: Annotated[list[AgentName | None], Field(min_length=2, max_length=8)]
-    you: Annotated[int, Field(ge=0, lt=8)]
+    you: Place
     name: Name
     think: bool = True
+    same_deal: GameId | None = None
 
 
 class Join(Message):
@@ -88,6 +95,60 @@ class Record(Message):
     type: Literal["record"]
 
 
+class ListGames(Message):
+    """Question for the finished games that can be looked at."""
+
+    type: Literal["gallery"]
+
+
+class Upload(Message):
+    """Part of the file of a game record, in order; the last part makes the server check and keep it."""
+
+    type: Literal["upload"]
+    part: Annotated[str, StringConstraints(max_length=PART)]
+    last: bool
+
+
+class Watch(Message):
+    """Request for a game of agents that is played while the sender watches."""
+
+    type: Literal["watch"]
+    game: Word
+    rules: Annotated[dict[Word, Rule], Field(max_length=40)] = Field(default_factory=dict)
+    seats: Annotated[list[AgentName], Field(min_length=2, max_length=8)]
+
+
+class SameCards(Message):
+    """Request for a finished game's deal once more, with an agent in the place of a seat."""
+
+    type: Literal["same_cards"]
+    id: GameId
+    seat: Place
+
+
+class Frames(Message):
+    """Question for frames of a game, from the chunk that holds decision `start`, as a seat sees them."""
+
+    type: Literal["frames"]
+    id: GameId
+    seat: Place
+    start: Turn
+
+
+class AskReview(Message):
+    """Question for the review of a seat in a finished game, as far as it is made."""
+
+    type: Literal["review"]
+    id: GameId
+    seat: Place
+
+
+class Results(Message):
+    """Question for results and ratings."""
+
+    type: Literal["results"]
+
+
 class Leave(Message):
     """Farewell: a bot plays on for the sender, who can come back."""
 
@@ -100,9 +161,11 @@ class Ping(Message):
     type: Literal["ping"]
 
 
-AnyMessage = Annotated[
-    Lobby | Create | Join | Resume | Start | Act | Think | Again | Record | Leave | Ping, Field(discriminator="type")
-]
+_Playing = Lobby | Create | Join | Resume | Start | Act | Think | Again | Record | Leave | Ping
+LOOKING = (ListGames, Upload, Watch, SameCards, Frames, AskReview, Results)
+"""Messages that need no seat: about games that are finished, or played by agents alone."""
+_Looking = ListGames | Upload | Watch | SameCards | Frames | AskReview | Results
+AnyMessage = Annotated[_Playing | _Looking, Field(discriminator="type")]
 _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(AnyMessage)
 
 

@@ -1,313 +1,57 @@
-"""Rooms: a table, its seats, and the people and agents in them. The server owns all of it; browsers see views.
-
-A seat is proved by a token that only its owner knows. Whatever is sent to a seat is made by `Room.state`, from the
-seat's view of the table (`LiveGame.view`) and public facts.
-"""
+"""All rooms of a server: opened, found by code, restored after a restart, and closed when nobody is left."""
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import hmac
 import logging
 import secrets
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from env.fair_deal import FairDeal
+from muzero.arena.gallery import MOST_DECISIONS, Gallery
 from muzero.arena.live_game import LiveGame
-from muzero.arena.messages import Create, encode
+from muzero.arena.messages import Create
+from muzero.arena.reviews import Reviews
+from muzero.arena.room import Room, Seat, Timing
 from muzero.arena.store import Store
+from muzero.arena.viewings import Viewings
 from muzero.config.fields import require
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from muzero.arena.brain import Brain
-    from muzero.arena.catalogue import Catalogue, Offer
+    from muzero.arena.catalogue import Catalogue
 
 _LETTERS = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"  # without those that look alike
-_LOG = 30  # events that a state shows
-_MOST_DECISIONS = 20_000  # of a game: rules that admit more are refused
 _LOGGER = logging.getLogger(__name__)
 
 
-class Client(Protocol):
-    """Connection of a browser."""
-
-    def send(self, message: bytes) -> None:
-        """Queue a message; a connection that does not read is closed."""
-        ...
-
-
-@dataclass
-class Timing:
-    """Waiting times of rooms, in seconds.
-
-    Attributes:
-      pace: time between decisions of agents, so that people can follow.
-      grace: time after which a bot plays for a person whose connection is lost.
-      idle: time after which a room without people is closed.
-      spare: time after which it is closed if the server is full and somebody asks for a room.
-    """
-
-    pace: float = 0.7
-    grace: float = 60.0
-    idle: float = 3600.0
-    spare: float = 60.0
-
-
-@dataclass
-class Seat:
-    """Place at a table.
-
-    Attributes:
-      offer: agent that plays here; None for a person.
-      name: name of the person or agent; "" while the seat is free.
-      digest: hash of the token that proves the seat; "" for agents and free seats.
-      left: whether the person has left for now.
-      client: connection of the person, if there is one.
-      lost_at: time at which the connection was lost.
-    """
-
-    offer: Offer | None
-    name: str = ""
-    digest: str = ""
-    left: bool = False
-    client: Client | None = field(default=None, compare=False)
-    lost_at: float = field(default=0.0, compare=False)
-
-    @property
-    def free(self) -> bool:
-        """Whether a person can sit down here."""
-        return self.offer is None and not self.digest
-
-
-def digest_of(token: str) -> str:
-    """Hash under which a token is stored."""
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-class Room:
-    """One table with its seats.
-
-    Attributes:
-      code: name of the room, by which people find it.
-      live: the game.
-      seats: [P] seats.
-      think: whether people may ask what an agent thinks during the game.
-      started: whether cards may be played: all seats are taken.
-      used_at: time at which a person was last here.
-    """
-
-    def __init__(self, code: str, live: LiveGame, seats: list[Seat], think: bool, rooms: Rooms) -> None:
-        self.code, self.live, self.seats, self.think, self.rooms = code, live, seats, think, rooms
-        self.started = not any(seat.free for seat in seats)
-        self.used_at = time.monotonic()
-        self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    # ---- what people ask for -----------------------------------------------------------------------------
-
-    def sit(self, seat: int, name: str) -> str:
-        """Give a free seat to a person; return its token."""
-        require(self.seats[seat].free, "seat", "a free seat for a person", seat)
-        token = secrets.token_urlsafe(24)
-        self.seats[seat].name, self.seats[seat].digest = name, digest_of(token)
-        self.seats[seat].lost_at = time.monotonic()  # until the person's browser connects
-        self.started = not any(each.free for each in self.seats)
-        self.changed()
-        return token
-
-    def seat_of(self, token: str) -> int:
-        """Seat that a token proves."""
-        given = digest_of(token)
-        for number, seat in enumerate(self.seats):
-            if seat.digest and hmac.compare_digest(seat.digest, given):
-                return number
-        raise ValueError("token: expected the one of a seat in this room")
-
-    def enter(self, seat: int, client: Client) -> None:
-        """Connect a person's browser to the seat; an older connection of the seat no longer gets anything."""
-        self.seats[seat].client, self.seats[seat].left = client, False
-        self.changed()
-
-    def lose(self, seat: int, client: Client, left: bool = False) -> None:
-        """Note that a connection has ended; with `left`, a bot takes over at once."""
-        place = self.seats[seat]
-        if place.client is client:
-            place.client, place.lost_at, place.left = None, time.monotonic(), left
-            self.changed()
-
-    def start(self) -> None:
-        """Give seats that are still free to bots."""
-        for seat in self.seats:
-            if seat.free:
-                seat.offer = self.rooms.catalogue.substitute(self.live.game)
-                seat.name = seat.offer.name
-        self.started = True
-        self.changed()
-
-    def act(self, seat: int, turn: int, action: int) -> None:
-        """Carry out a person's decision."""
-        require(self.started, "act", "to wait until all seats are taken", "a decision before")
-        require(not self.live.done, "act", "no decision after the end of the game", action)
-        require(self.live.to_play == seat, "act", f"seat {self.live.to_play} to decide", f"seat {seat}")
-        require(self.live.turn == turn, "turn", str(self.live.turn), turn)
-        self._carry_out(action)
-
-    def again(self) -> None:
-        """Deal another game for the same seats."""
-        require(self.live.done, "again", "the end of the game first", "a game in play")
-        self.live = LiveGame(self.live.game, self.live.players, self.live.rules, FairDeal())
-        self.changed()
-
-    async def analyse(self, seat: int, turn: int) -> bytes:
-        """Analysis of the position of a seat whose turn it is, as a message."""
-        require(self.think, "think", "a room in which it is allowed", "a room without")
-        require(self.started and not self.live.done, "think", "a game in play", "none")
-        require(self.live.to_play == seat, "think", "your own turn", f"the turn of seat {self.live.to_play}")
-        require(self.live.turn == turn, "turn", str(self.live.turn), turn)
-        offer = self.rooms.catalogue.analyst(self.live.game, self.live.players)
-        players = self.live.players
-        require(offer is not None, "think", f"a trained agent for {self.live.game} with {players} players", "none")
-        assert offer is not None
-        report = await self.rooms.brain.analyse(offer, self.live)
-        del report["milliseconds"]  # the only number that is no function of what the seat sees
-        return encode({"type": "think", "room": self.code, "turn": turn, "agent": offer.name, **report})
-
-    def record(self) -> dict[str, Any]:
-        """Content of the record of the finished game."""
-        require(self.live.done, "record", "the end of the game: a record gives all cards away", "a game in play")
-        return self.live.record([seat.name for seat in self.seats]).content()
-
-    # ---- what a seat is told -----------------------------------------------------------------------------
-
-    def state(self, seat: int) -> bytes:
-        """Everything that a seat may know, as a message."""
-        live, last = self.live, len(self.live.events)
-        ends = [event.round_end for event in live.events if event.round_end]
-        latest = live.events[-1] if live.events else None
-        mine = {"seat": seat, "started": self.started, "think": self.think, "commitment": live.deal.commitment}
-        return encode(
-            {
-                "type": "state",
-                "room": self.code,
-                "game": live.game,
-                "rules": live.tables.rules,
-                **mine,
-                "seats": [self._describe(each) for each in self.seats],
-                "view": live.view(seat),
-                "log": [[event.seat, event.text] for event in live.events[max(0, last - _LOG) :]],
-                "event": latest and {"seat": latest.seat, "action": latest.action, "text": latest.text},
-                "rounds": len(ends),
-                "round_end": {"points": ends[-1].points, "cards": ends[-1].cards} if ends else None,
-                "deal": {"seed": str(live.deal.seed), "nonce": live.deal.nonce} if live.done else None,
-            }
-        )
-
-    def _describe(self, seat: Seat) -> dict[str, Any]:
-        return {
-            "name": seat.name,
-            "person": seat.offer is None,
-            "free": seat.free,
-            "here": seat.offer is not None or seat.client is not None,
-            "substituted": self._absent(seat),
-        }
-
-    # ---- the game goes on --------------------------------------------------------------------------------
-
-    @property
-    def people_here(self) -> bool:
-        """Whether a person is connected."""
-        return any(seat.client is not None for seat in self.seats)
-
-    def changed(self) -> None:
-        """Tell everybody what is new, keep it, and let the game go on."""
-        if self.people_here:
-            self.used_at = time.monotonic()
-        self.rooms.store.save_room(self.code, self.content())
-        for number, seat in enumerate(self.seats):
-            if seat.client is not None:
-                seat.client.send(self.state(number))
-        self._changed.set()
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._play())
-
-    def _tell(self, message: dict[str, Any]) -> None:
-        """Send a message to everybody here."""
-        for seat in self.seats:
-            if seat.client is not None:
-                seat.client.send(encode(message))
-
-    def close(self) -> None:
-        """Stop the game."""
-        if self._task:
-            self._task.cancel()
-
-    def _carry_out(self, action: int) -> None:
-        self.live.act(action)
-        if self.live.done:
-            self.rooms.store.save_record(self.record())
-        self.changed()
-
-    def _absent(self, seat: Seat) -> bool:
-        """Whether a bot plays for the person in a seat."""
-        lost = seat.client is None and time.monotonic() - seat.lost_at > self.rooms.timing.grace
-        return seat.offer is None and not seat.free and (seat.left or lost)
-
-    def _mover(self) -> Offer | None:
-        """Agent that decides now; None if a person does."""
-        seat = self.seats[self.live.to_play]
-        return self.rooms.catalogue.substitute(self.live.game) if self._absent(seat) else seat.offer
-
-    async def _play(self) -> None:
-        """Let agents decide for as long as a person is here; ends when nobody is, or the game is over."""
-        while self.started and not self.live.done and self.people_here:
-            self._changed.clear()
-            offer, live, turn = self._mover(), self.live, self.live.turn
-            if offer is None:
-                wait = max(0.05, self.rooms.timing.grace / 10)  # a person may be lost without a sign
-                try:
-                    await asyncio.wait_for(self._changed.wait(), wait)
-                except TimeoutError:
-                    continue
-            else:
-                started = time.monotonic()
-                try:
-                    action = await self.rooms.brain.decide(offer, live)
-                except Exception:  # other rooms go on; people here are told, and the next change tries again
-                    _LOGGER.exception("room %s: %s could not decide", self.code, offer.name)
-                    self._tell({"type": "error", "message": f"{offer.name} could not decide"})
-                    return
-                await asyncio.sleep(max(0.0, self.rooms.timing.pace - (time.monotonic() - started)))
-                if self.live is live and live.turn == turn and self._mover() == offer:
-                    self._carry_out(action)
-
-    # ---- files -------------------------------------------------------------------------------------------
-
-    def content(self) -> dict[str, Any]:
-        """Everything that is needed to go on after a restart."""
-        live = self.live
-        return {
-            "game": live.game,
-            "rules": live.rules,
-            "seed": live.deal.seed,
-            "nonce": live.deal.nonce,
-            "actions": live.actions,
-            "think": self.think,
-            "started": self.started,
-            "seats": [
-                {"agent": seat.offer and seat.offer.name, "name": seat.name, "digest": seat.digest, "left": seat.left}
-                for seat in self.seats
-            ],
-        }
-
-
 class Rooms:
-    """All rooms of a server, at most `most` at a time."""
+    """All rooms of a server, at most `most` at a time, and the games that people look at.
 
-    def __init__(self, catalogue: Catalogue, brain: Brain, store: Store, timing: Timing, most: int) -> None:
+    Args:
+      catalogue: games and agents that are offered.
+      brain: agents.
+      store: file of rooms and finished games.
+      timing: waiting times.
+      most: most rooms at a time.
+      directories: directories of game records that are shown.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        brain: Brain,
+        store: Store,
+        timing: Timing,
+        most: int,
+        directories: Sequence[str] = (),
+    ) -> None:
         self.catalogue, self.brain, self.store, self.timing, self.most = catalogue, brain, store, timing, most
+        self.gallery = Gallery(store, directories, catalogue.games)
+        self.viewings = Viewings(catalogue, brain, self.gallery)
+        self.reviews = Reviews(catalogue, brain, self.gallery)
         self._rooms: dict[str, Room] = {}
 
     def __len__(self) -> int:
@@ -329,16 +73,27 @@ class Rooms:
         require(asked.game in known, "game", f"one of {', '.join(known)}", asked.game)
         players = len(asked.seats)
         require(asked.you < players and asked.seats[asked.you] is None, "you", "a seat for a person", asked.you)
-        live = LiveGame(asked.game, players, asked.rules, FairDeal())
+        live = self._deal(asked, players)
         cap = live.tables.rules.get("max_decisions", 0)
-        require(cap <= _MOST_DECISIONS, "rules.max_decisions", f"at most {_MOST_DECISIONS}", cap)
+        require(cap <= MOST_DECISIONS, "rules.max_decisions", f"at most {MOST_DECISIONS}", cap)
         offers = [name and self.catalogue.find(asked.game, name, players) for name in asked.seats]
         seats = [Seat(offer or None, offer.name if offer else "") for offer in offers]
         code = "".join(secrets.choice(_LETTERS) for _ in range(6))
         while code in self._rooms:
             code = "".join(secrets.choice(_LETTERS) for _ in range(6))
-        room = self._rooms[code] = Room(code, live, seats, asked.think, self)
+        unrated = ["known deal"] if asked.same_deal else []
+        room = self._rooms[code] = Room(code, live, seats, asked.think, self, unrated)
         return room, asked.you, room.sit(asked.you, asked.name)
+
+    def _deal(self, asked: Create, players: int) -> LiveGame:
+        """New game, of a secret deal or of the deal of a finished game."""
+        if asked.same_deal is None:
+            return LiveGame(asked.game, players, asked.rules, FairDeal())
+        record = self.gallery.find(asked.same_deal)
+        table = record.game, len(record.agents)
+        expected = f"a game of {asked.game} with {players} players"
+        require((asked.game, players) == table, "same_deal", expected, f"one of {table[0]} with {table[1]}")
+        return LiveGame(record.game, players, record.rules, FairDeal(record.seed, record.nonce), record.deal)
 
     def join(self, code: str, name: str) -> tuple[Room, int, str]:
         """Take a free seat of a room; return the room, the seat and its token."""
@@ -352,7 +107,8 @@ class Rooms:
         for code, content in self.store.rooms().items():
             try:
                 players = len(content["seats"])
-                live = LiveGame(content["game"], players, content["rules"], FairDeal(content["seed"], content["nonce"]))
+                deal = FairDeal(content["seed"], content["nonce"])
+                live = LiveGame(content["game"], players, content["rules"], deal, content.get("number", 0))
                 live.replay(content["actions"])
                 seats = []
                 for each in content["seats"]:
@@ -362,7 +118,7 @@ class Rooms:
             except (ValueError, KeyError, TypeError) as error:
                 _LOGGER.warning("room %s stays closed: %s", code, error)
                 continue
-            self._rooms[code] = Room(code, live, seats, content["think"], self)
+            self._rooms[code] = Room(code, live, seats, content["think"], self, content.get("unrated", ()))
             self._rooms[code].started = content["started"]
 
     def sweep(self) -> None:
@@ -388,5 +144,7 @@ class Rooms:
 
     def close(self) -> None:
         """Stop all games; they stay in the store."""
+        self.viewings.close()
+        self.reviews.close()
         for room in self._rooms.values():
             room.close()

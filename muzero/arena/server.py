@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
@@ -16,16 +17,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, WebSocket, WebSocketDisconnect
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from muzero.arena import messages
 from muzero.arena.messages import encode, parse_message
+from muzero.arena.results import MOST_RESULTS, as_csv, ratings
 
 if TYPE_CHECKING:
-    from muzero.arena.rooms import Room, Rooms
+    from muzero.arena.room import Room
+    from muzero.arena.rooms import Rooms
 
 STATIC = Path(__file__).parent / "static"
+_RESULTS_FOR = 2.0  # seconds for which results are kept: ratings are solved for all players together
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -53,6 +57,7 @@ class Limits:
       burst: messages that it may send at once.
       silence: seconds without a message after which a connection is closed.
       backlog: messages that may wait for a browser that does not read.
+      file: most characters of a file that is sent in parts.
     """
 
     connections: int = 256
@@ -61,6 +66,7 @@ class Limits:
     burst: int = 40
     silence: float = 900.0
     backlog: int = 256
+    file: int = 200_000
 
 
 class Guard:
@@ -121,12 +127,14 @@ class Connection:
       socket: the WebSocket.
       limits: bounds.
       room, seat: the place that it holds, if any.
+      parts: parts of a file that it is sending.
     """
 
     socket: WebSocket
     limits: Limits
     room: Room | None = None
     seat: int = 0
+    parts: list[str] = field(default_factory=list)
     _waiting: asyncio.Queue[bytes | None] = field(init=False)
     _allowance: float = field(init=False)
     _counted_at: float = field(init=False)
@@ -180,6 +188,8 @@ class Arena:
 
     def __init__(self, rooms: Rooms, limits: Limits) -> None:
         self.rooms, self.limits, self.connections = rooms, limits, 0
+        self._results: dict[str, Any] = {}
+        self._looked_up = -math.inf
 
     async def serve(self, socket: WebSocket) -> None:
         """Answer one browser until it goes; its seat is kept for its return."""
@@ -233,6 +243,8 @@ class Arena:
             case messages.Resume():
                 found = rooms.find(message.room)
                 self._seat(connection, found, found.seat_of(message.token), message.token)
+            case _ if isinstance(message, messages.LOOKING):
+                connection.tell(**await self.look(connection, message))
             case _ if room is None or room.seats[seat].client is not connection:
                 raise ValueError("room: expected a seat first (create, join or resume)")
             case messages.Start():
@@ -244,11 +256,53 @@ class Arena:
             case messages.Again():
                 room.again()
             case messages.Record():
-                connection.tell(type="record", record=room.record())
+                connection.tell(type="record", record=room.record().content())
             case messages.Leave():
                 room.lose(seat, connection, left=True)
                 connection.room = None
                 connection.tell(type="left", room=room.code)
+
+    async def look(self, connection: Connection, message: Any) -> dict[str, Any]:
+        """Answer to a message about games that are finished or played by agents alone."""
+        rooms = self.rooms
+        match message:
+            case messages.ListGames():
+                return {"type": "gallery", "entries": rooms.gallery.entries()}
+            case messages.Upload():
+                name = self._received(connection, message)
+                return {"type": "loaded", "id": name} if name else {"type": "pong"}
+            case messages.Watch():
+                return {"type": "loaded", "id": rooms.viewings.watch(message.game, message.seats, message.rules)}
+            case messages.SameCards():
+                record = rooms.gallery.find(message.id)
+                return {"type": "loaded", "id": rooms.viewings.same_cards(record, message.seat)}
+            case messages.Frames():
+                return await rooms.viewings.frames(message.id, message.seat, message.start)
+            case messages.AskReview():
+                return rooms.reviews.find(message.id, message.seat)
+            case _:
+                return {"type": "results", **self.results()}
+
+    def _received(self, connection: Connection, message: messages.Upload) -> str | None:
+        """Collect the parts of a file; id of the game once the last one is there."""
+        connection.parts.append(message.part)
+        size = sum(map(len, connection.parts))
+        if size > self.limits.file:
+            connection.parts.clear()
+            raise ValueError(f"upload: expected at most {self.limits.file} characters, got {size}")
+        if not message.last:
+            return None
+        text = "".join(connection.parts)
+        connection.parts.clear()
+        return self.rooms.gallery.load(text)
+
+    def results(self) -> dict[str, Any]:
+        """Results and ratings, which are looked up again after some seconds."""
+        if time.monotonic() - self._looked_up > _RESULTS_FOR:
+            found = self.rooms.store.results(MOST_RESULTS)
+            self._results = {"results": found, "ratings": ratings(found, self.rooms.catalogue.ladders)}
+            self._looked_up = time.monotonic()
+        return self._results
 
     def _seat(self, connection: Connection, room: Room, seat: int, token: str) -> None:
         """Put a browser into a seat; it leaves the one it had."""
@@ -284,6 +338,21 @@ def make_app(rooms: Rooms, limits: Limits, hosts: set[str]) -> Callable[[Scope, 
     @app.get("/")
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
+
+    @app.get("/records/{name}.json")
+    async def record(name: str) -> JSONResponse:
+        try:
+            return JSONResponse(rooms.gallery.find(name).content())
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, status_code=404)
+
+    @app.get("/results.json")
+    async def results() -> JSONResponse:
+        return JSONResponse(arena.results())
+
+    @app.get("/results.csv")
+    async def table() -> Response:
+        return Response(as_csv(arena.results()["results"]), media_type="text/csv")
 
     @app.websocket("/ws")
     async def connect(socket: WebSocket) -> None:

@@ -78,6 +78,7 @@ class LuckTracker:
       spread: copies per event with enumerable outcomes; 0 takes every outcome once.
       samples: copies per event that is not enumerated.
       ledger: whether to list every event in `events`.
+      bound: bound on the win luck of a game; infinity where no test relies on one.
 
     Attributes:
       luck: [B, P, len(COLUMNS)] luck of every seat so far.
@@ -92,10 +93,11 @@ class LuckTracker:
         spread: int = 0,
         samples: int = _SAMPLES,
         ledger: bool = False,
+        bound: float = MOST_LUCK,
     ) -> None:
         require(spread >= 0, "spread", "0 or more", spread)
         require(samples >= 1, "samples", "1 or more", samples)
-        self.model, self.spread, self.samples = model, spread, samples
+        self.model, self.spread, self.samples, self.bound = model, spread, samples, bound
         self.luck = np.zeros((tables.num_envs, tables.num_players, len(COLUMNS)))
         self.events: list[LuckEvent] = []
         self._ledger = ledger
@@ -135,7 +137,7 @@ class LuckTracker:
         They depend only on what happened before the event. Values that are cut are those of another value function, so
         the luck still has mean 0; the bound must not be kept by leaving events out because of their luck.
         """
-        width = np.maximum(MOST_LUCK - np.abs(self.luck[rows][:, :, : len(KINDS)].sum(2)), 0.0)
+        width = np.maximum(self.bound - np.abs(self.luck[rows][:, :, : len(KINDS)].sum(2)), 0.0)
         low = np.clip(self._chances[rows] - width / 2, 0, np.maximum(1 - width, 0))
         return np.stack([low, low + width])
 

@@ -1,10 +1,12 @@
-// Scenarios in a real browser, run by tests/arena/test_page.py: node browser.mjs SCENARIO URL PLAYWRIGHT CHROMIUM PICTURES
+// Scenarios in a real browser, run by tests/arena/test_page.py:
+//   node browser.mjs SCENARIO URL PLAYWRIGHT CHROMIUM PICTURES [FILE]      FILE is what the scenario needs
 // Prints one JSON object with what was seen; any error ends the process with a message.
 
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const [scenario, url, playwright, executablePath, pictures] = process.argv.slice(2);
+const [scenario, url, playwright, executablePath, pictures, given] = process.argv.slice(2);
 const { chromium } = createRequire(join(playwright, "x.js"))("playwright-core");
 const PHONE = { width: 360, height: 740 };
 const DESK = { width: 1200, height: 900 };
@@ -12,15 +14,15 @@ const DESK = { width: 1200, height: 900 };
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const problems = [];
 
-async function visit(viewport = DESK, scheme = "light") {
+async function visit(viewport = DESK, scheme = "light", address = url, ready = "form button.primary") {
   const context = await browser.newContext({ viewport, colorScheme: scheme, reducedMotion: "reduce" });
   const page = await context.newPage();
   page.setDefaultTimeout(20000);
   page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
   page.on("pageerror", (error) => problems.push(String(error)));
   page.on("request", (request) => new URL(request.url()).host === new URL(url).host || problems.push(`outside: ${request.url()}`));
-  await page.goto(url);
-  await page.waitForSelector("form button.primary");
+  await page.goto(address);
+  await page.waitForSelector(ready);
   return page;
 }
 
@@ -65,6 +67,8 @@ const scenarios = {
     const page = await visit();
     await page.screenshot({ path: join(pictures, "lobby.png") });
     await open(page, { round: true });
+    await asked(page);
+    await page.screenshot({ path: join(pictures, "table.png") });
     let ends = 0;
     for (let i = 0; i < 300 && !(await over(page)); i++) {
       await page.waitForFunction(() => document.querySelector(".overlay, .prompt.mine"));
@@ -76,7 +80,11 @@ const scenarios = {
       } else if (!(await over(page))) await click(page, i);
     }
     await page.waitForSelector(".result a");
-    return { over: await over(page), ends, seed: /Seed/.test(await page.locator(".fair").textContent()) };
+    const seen = { over: await over(page), ends, seed: /Seed/.test(await page.locator(".fair").textContent()) };
+    await page.evaluate(() => (location.hash = "results"));
+    await page.waitForSelector(".gallery a");
+    await page.screenshot({ path: join(pictures, "results.png") });
+    return { ...seen, results: await page.locator(".gallery a").count(), back: await page.locator("text=Back to the table").count() };
   },
 
   async keyboard() {
@@ -100,6 +108,154 @@ const scenarios = {
     }
     const shown = await page.locator(".log").textContent();
     return { turned: (shown.match(/Guest turned over/g) || []).length };
+  },
+
+  // A whole round with keys only: D draws, X discards, arrows and Enter choose a card.
+  async typing() {
+    const page = await visit();
+    await page.locator("summary").focus();
+    await page.keyboard.press("Enter");
+    const episode = page.locator("label.field", { hasText: /^episode/ }).locator("select");
+    await episode.focus();
+    for (let i = 0; i < 4 && (await episode.inputValue()) !== "round"; i++) await page.keyboard.press("ArrowDown");
+    while ((await page.evaluate(() => document.activeElement.textContent)) !== "Play") await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".board");
+    while ((await page.evaluate(() => document.activeElement.textContent)) !== "Skip") await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    for (let i = 0; i < 400 && !(await over(page)); i++) {
+      await page.waitForFunction(() => document.querySelector(".overlay, .prompt.mine"));
+      if (await page.locator("text=Go on").isVisible()) {
+        await page.locator("text=Go on").focus();
+        await page.keyboard.press("Enter");
+        continue;
+      }
+      if (await over(page)) break;
+      const prompt = await page.locator(".prompt").innerText();
+      if (/take the top/.test(prompt)) await page.keyboard.press("d");
+      else if (/You drew/.test(prompt)) await page.keyboard.press("x");
+      else if (/column is complete/.test(prompt)) await page.keyboard.press("x");
+      else {
+        await page.locator(".own button.card").first().focus();
+        if (i % 2) await page.keyboard.press("ArrowRight");
+        await page.keyboard.press("Enter");
+      }
+      await page.waitForFunction((old) => document.querySelector(".prompt").innerText !== old || document.querySelector(".overlay"), prompt, { timeout: 3000 }).catch(() => {});
+    }
+    return { over: await over(page) };
+  },
+
+  async watching() {
+    const page = await visit();
+    await page.click("text=Watch");
+    await page.waitForSelector(".load");
+    await page.locator("form button.primary").click();
+    await page.waitForSelector(".viewer .board");
+    await page.locator(".controls select").first().selectOption("16");
+    const at = async () => Number(/Decision (\d+)/.exec(await page.locator(".scrub").innerText())[1]);
+    await page.waitForFunction(() => document.querySelector(".scrub input") && Number(document.querySelector(".scrub input").value) >= 20);
+    await page.click(".controls >> text=Pause");
+    const paused = await at();
+    await page.waitForTimeout(200);
+    const still = await at();
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForFunction((old) => document.querySelector(".scrub input") && Number(document.querySelector(".scrub input").value) === old - 1, paused);
+    await page.screenshot({ path: join(pictures, "watch.png"), fullPage: true });
+    await page.locator(".scrub input").fill("5");
+    await page.waitForFunction(() => (document.querySelector(".scrub") || { innerText: "" }).innerText.includes("Decision 5 "));
+    const other = await page.locator(".own h3").innerText();
+    await page.locator(".controls select").nth(1).selectOption("1");
+    await page.waitForFunction((old) => document.querySelector(".own h3") && document.querySelector(".own h3").innerText !== old, other);
+    return { paused: paused >= 20 && still === paused, legal: await page.locator("button.card.legal").count() };
+  },
+
+  // Loads a record, looks at its end, and opens its link in another browser.
+  async record() {
+    const page = await visit();
+    await page.click("text=Watch");
+    await page.locator(".load input").setInputFiles(given);
+    await page.waitForSelector(".viewer .board");
+    await page.click('[aria-label="last decision"]');
+    await page.waitForSelector(".seats em");
+    const shown = await page.locator(".viewer .seats").innerText();
+    const other = await visit(DESK, "light", `${url}#${new URL(page.url()).hash.slice(1)}`, ".viewer .board");
+    const downloaded = await (await other.request.get(`${url}records/${new URL(page.url()).hash.split("/")[1]}.json`)).json();
+    await page.click(".places >> text=Watch");
+    await page.waitForSelector(".gallery a");
+    await page.screenshot({ path: join(pictures, "gallery.png") });
+    return { shown, actions: downloaded.actions.length, listed: await page.locator(".gallery a").count() };
+  },
+
+  async review() {
+    const page = await visit();
+    await page.click("text=Watch");
+    await page.locator(".load input").setInputFiles(given);
+    await page.waitForSelector(".viewer .board");
+    await page.click("text=Review");
+    page.setDefaultTimeout(120000);
+    await page.waitForSelector(".ledger");
+    page.setDefaultTimeout(20000);
+    const mistakes = await page.locator(".mistakes").first().locator("li").count();
+    await page.click("text=The most costly one");
+    await page.waitForSelector(".quiz");
+    const told = await page.locator(".verdict").count();
+    await page.locator(".quiz button").first().click();
+    await page.waitForSelector(".verdict");
+    await page.screenshot({ path: join(pictures, "review.png"), fullPage: true });
+    const sums = await page.evaluate(() => {
+      const rows = [...document.querySelectorAll(".ledger tbody tr")].map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.innerText.replace("−", "-").replace(/[ %+]/g, ""))));
+      return rows[0].map((_, seat) => rows.slice(0, 5).reduce((all, row) => all + row[seat], 0) - rows[5][seat]);
+    });
+    await page.click("text=What would an agent have done");
+    await page.waitForSelector("text=The same deal as before");
+    return { mistakes: mistakes > 0, told, sums: sums.map((each) => Math.abs(each) <= 0.35), verdict: true };
+  },
+
+  async advice() {
+    const page = await visit();
+    await page.locator(".game", { hasText: "L.A.M.A." }).click();
+    await page.locator("label.field", { hasText: "Players" }).locator("select").selectOption("4");
+    await page.click("form button.primary");
+    await page.waitForSelector(".board");
+    await page.click(".lesson >> text=Skip");
+    await page.click("text=Think (?)");
+    await asked(page);
+    await page.waitForSelector(".think table");
+    await page.screenshot({ path: join(pictures, "think-lama.png") });
+    return { badges: await page.locator(".badge").count(), ranks: await page.locator(".think caption").count(), exact: await page.locator("rect.exact").count() };
+  },
+
+  // Findings of axe-core that are serious or critical, on every screen, in light and dark and on a phone.
+  async barriers() {
+    const axe = readFileSync(given, "utf8");
+    const found = [];
+    const look = async (page, where) => {
+      await page.evaluate(axe);
+      const seen = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+      for (const each of seen.violations) if (["serious", "critical"].includes(each.impact)) found.push(`${where}: ${each.id}, ${each.nodes[0].html.slice(0, 160)}`);
+    };
+    for (const [viewport, scheme] of [[DESK, "light"], [PHONE, "dark"]]) {
+      const page = await visit(viewport, scheme);
+      await look(page, `lobby ${scheme}`);
+      await open(page, { lesson: false });
+      await look(page, `lesson ${scheme}`);
+      await page.click(".lesson >> text=Skip");
+      await page.click("text=Think (?)");
+      await asked(page);
+      await page.waitForSelector(".think table");
+      await look(page, `table ${scheme}`);
+      await page.evaluate(() => (location.hash = "watch"));
+      await page.waitForSelector(".load");
+      await look(page, `watch ${scheme}`);
+      await page.locator("form button.primary").click();
+      await page.waitForSelector(".viewer .board");
+      await page.click(".controls >> text=Pause");
+      await look(page, `viewer ${scheme}`);
+      await page.evaluate(() => (location.hash = "results"));
+      await page.waitForSelector("text=Latest games");
+      await look(page, `results ${scheme}`);
+    }
+    return { found };
   },
 
   async thinking() {

@@ -12,7 +12,8 @@ from starlette.testclient import TestClient, WebSocketTestSession
 
 from muzero.arena.brain import Brain
 from muzero.arena.catalogue import Catalogue
-from muzero.arena.rooms import Rooms, Timing
+from muzero.arena.room import Timing
+from muzero.arena.rooms import Rooms
 from muzero.arena.server import Limits, make_app
 from muzero.arena.store import Store
 

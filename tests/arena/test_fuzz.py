@@ -15,6 +15,7 @@ from muzero.arena.server import Arena, Connection, Limits
 from tests.arena.conftest import make_rooms
 
 TYPES = ("lobby", "create", "join", "resume", "start", "act", "think", "again", "record", "leave", "ping", "no")
+LOOKS = ("gallery", "upload", "watch", "same_cards", "frames", "review", "results")
 SCRAPS: tuple[Any, ...] = (
     None,
     True,
@@ -41,6 +42,7 @@ SCRAPS: tuple[Any, ...] = (
     {"deck": [1] * 15},
 )
 KEYS = ("type", "game", "rules", "seats", "you", "name", "think", "room", "token", "turn", "action", "seed", "device")
+KEYS += ("id", "seat", "start", "part", "last", "same_deal")
 
 
 def fuzzed(rng: random.Random, good: list[dict[str, Any]]) -> str:
@@ -55,7 +57,7 @@ def fuzzed(rng: random.Random, good: list[dict[str, Any]]) -> str:
         return json.dumps(message)
     if kind < 0.8:
         keys = rng.sample(KEYS, rng.randrange(6))
-        return json.dumps({"type": rng.choice(TYPES), **{key: rng.choice(SCRAPS) for key in keys}})
+        return json.dumps({"type": rng.choice(TYPES + LOOKS), **{key: rng.choice(SCRAPS) for key in keys}})
     text = json.dumps(rng.choice(good))
     at = rng.randrange(len(text))
     return text[:at] + chr(rng.randrange(1, 0x3000)) + text[at + rng.randrange(3) :]
@@ -88,6 +90,14 @@ async def attack(rooms: Rooms, count: int, seed: int) -> dict[str, int]:
         {"type": "ping"},
         {"type": "resume", "room": "AAAAAA", "token": "x" * 32},
         {"type": "join", "room": "AAAAAA", "name": "Eve"},
+        {"type": "gallery"},
+        {"type": "results"},
+        {"type": "upload", "part": '{"format": 1}', "last": True},
+        {"type": "upload", "part": "[" * 3000, "last": False},
+        {"type": "watch", "game": "lama", "seats": ["random", "strategy_1"]},
+        {"type": "frames", "id": "0" * 16, "seat": 0, "start": 0},
+        {"type": "same_cards", "id": "0" * 16, "seat": 0},
+        {"type": "review", "id": "0" * 16, "seat": 0},
         *({"type": "act", "turn": 0, "action": action} for action in range(8)),
     ]
     found = {"answered": 0, "refused": 0}

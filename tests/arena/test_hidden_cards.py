@@ -13,7 +13,7 @@ from env.fair_deal import FairDeal
 from muzero.arena.analysis import Position, hidden_slots
 from muzero.arena.live_game import LiveGame
 from muzero.arena.messages import Create
-from muzero.arena.rooms import Room
+from muzero.arena.room import Room
 from tests.arena.conftest import make_rooms
 
 SAMPLES = 4  # of the hidden cards, per seat and position

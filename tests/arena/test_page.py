@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -16,7 +18,13 @@ from typing import Any
 
 import pytest
 
+from env.fair_deal import FairDeal
+from env.game_record import GameRecord
+from muzero.arena.live_game import LiveGame
+
+Scenario = Callable[..., dict[str, Any]]
 ROOT = Path(__file__).parents[2]
+VENDOR = Path(__file__).with_name("vendor")
 PLAYWRIGHT = ROOT / "build" / "browser"
 CHROMIUM = shutil.which("chromium")
 NODE = shutil.which("node")
@@ -33,7 +41,7 @@ def url() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "muzero.arena", f"port={port}", "store=", "pace=0.01"]
+    command = [sys.executable, "-m", "muzero.arena", f"port={port}", "store=", "gallery=[]", "pace=0.01"]
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"})
     address = f"http://127.0.0.1:{port}/"
     for _ in range(200):
@@ -48,13 +56,14 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture
-def run(url: str, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+def run(url: str, tmp_path: Path) -> Scenario:
     """Function that runs a scenario of browser.mjs; pictures go to ARENA_PICTURES, if that is set."""
     pictures = Path(os.environ.get("ARENA_PICTURES", tmp_path))
 
-    def scenario(name: str) -> dict[str, Any]:
+    def scenario(name: str, given: Path | None = None) -> dict[str, Any]:
         script = Path(__file__).with_name("browser.mjs")
         command = [str(NODE), str(script), name, url, str(PLAYWRIGHT), str(CHROMIUM), str(pictures)]
+        command += [str(given)] if given else []
         found = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
         assert found.returncode == 0, found.stderr[-3000:]
         seen: dict[str, Any] = json.loads(found.stdout)
@@ -64,15 +73,17 @@ def run(url: str, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
     return scenario
 
 
-def test_a_person_plays_a_whole_round_by_clicking(run: Callable[[str], dict[str, Any]]) -> None:
-    assert run("clicking") == {"over": True, "ends": 1, "seed": True}
+def test_a_person_plays_a_whole_round_by_clicking(run: Scenario) -> None:
+    seen = run("clicking")
+    assert seen.pop("results") >= 1
+    assert seen == {"over": True, "ends": 1, "seed": True, "back": 1}
 
 
-def test_everything_can_be_done_with_the_keyboard(run: Callable[[str], dict[str, Any]]) -> None:
+def test_everything_can_be_done_with_the_keyboard(run: Scenario) -> None:
     assert run("keyboard")["turned"] >= 3
 
 
-def test_the_think_panel_shows_the_search_and_both_beliefs(run: Callable[[str], dict[str, Any]]) -> None:
+def test_the_think_panel_shows_the_search_and_both_beliefs(run: Scenario) -> None:
     seen = run("thinking")
     assert seen["exact"] == 15
     assert seen["network"] == 15
@@ -80,15 +91,62 @@ def test_the_think_panel_shows_the_search_and_both_beliefs(run: Callable[[str], 
 
 
 def test_two_browsers_play_at_one_table_and_a_reload_returns_to_the_seat(
-    run: Callable[[str], dict[str, Any]],
+    run: Scenario,
 ) -> None:
     seen = run("people")
     assert seen["players"] == 2
     assert seen["after"] >= seen["before"] > 0
 
 
-def test_all_games_fit_a_phone_and_every_control_has_a_name(run: Callable[[str], dict[str, Any]]) -> None:
+def test_all_games_fit_a_phone_and_every_control_has_a_name(run: Scenario) -> None:
     for game, seen in run("phone").items():
         assert seen["wider"] <= 0, f"{game} is wider than a phone"
         assert seen["decisions"] > 0
         assert seen["unnamed"] == 0
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> tuple[Path, GameRecord]:
+    """File of a round in which seat 0 played badly."""
+    live = LiveGame("skyjo", 2, {"episode": "round"}, FairDeal(1))
+    bots = [live.tables.bot(name) for name in ("naive", "greedy")]
+    while not live.done:
+        live.act(int(live.tables.bot_actions(bots)[0]))
+    found = live.record(["Ada", "greedy"])
+    found.save(tmp_path / "game.json")
+    return tmp_path / "game.json", found
+
+
+def test_a_person_plays_a_whole_round_with_keys_only(run: Scenario) -> None:
+    assert run("typing") == {"over": True}
+
+
+def test_agents_are_watched_at_any_speed_and_their_game_is_scrubbed(run: Scenario) -> None:
+    assert run("watching") == {"paused": True, "legal": 0}
+
+
+def test_a_record_is_loaded_looked_at_and_shared_by_its_address(run: Scenario, record: tuple[Path, GameRecord]) -> None:
+    seen = run("record", record[0])
+    assert "Ada" in seen["shown"]
+    assert "rank 1" in seen["shown"]
+    assert seen["actions"] == len(record[1].actions)
+    assert seen["listed"] >= 1
+
+
+def test_a_review_asks_before_it_tells_and_its_ledger_adds_up(run: Scenario, record: tuple[Path, GameRecord]) -> None:
+    assert run("review", record[0]) == {"mistakes": True, "told": 0, "sums": [True, True], "verdict": True}
+
+
+def test_advice_is_there_for_games_without_a_trained_agent(run: Scenario) -> None:
+    seen = run("advice")
+    assert seen["badges"] >= 2
+    assert seen["ranks"] == 1
+    assert seen["exact"] == 7
+
+
+def test_no_screen_has_serious_barriers(run: Scenario) -> None:
+    """Found by axe-core, whose file is what its readme says."""
+    stated = re.search(r"`axe.min.js` \| `([0-9a-f]{64})`", (VENDOR / "README.md").read_text())
+    assert stated
+    assert hashlib.sha256((VENDOR / "axe.min.js").read_bytes()).hexdigest() == stated[1]
+    assert run("barriers", VENDOR / "axe.min.js") == {"found": []}

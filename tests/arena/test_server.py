@@ -167,7 +167,7 @@ def test_finished_games_are_kept_and_another_can_follow(open_client: Callable[..
         browser = Browser(session)
         browser.create(None, "greedy", rules={"episode": "round"})
         first = browser.play(0)
-        assert [record["commitment"] for record in rooms.store.records()] == [first["commitment"]]
+        assert [content["commitment"] for _, _, content in rooms.store.games(9)] == [first["commitment"]]
         browser.send(type="again")
         assert browser.get("state")["commitment"] != first["commitment"]
 

@@ -166,3 +166,17 @@ def test_bench_training_writes_its_numbers(tmp_path: Path) -> None:
     assert report["paper_iteration_learner_s"] * report["paper_learner_steps_per_s"] == pytest.approx(4)
     assert report["paper_decisions_per_game"] > 100  # whole matches
     assert not any(isinstance(value, dict | list) for value in report.values())
+
+
+@pytest.mark.slow
+def test_bench_arena_writes_its_numbers(tmp_path: Path) -> None:
+    """People get answers from a server of their own, and the bare planner is measured beside it."""
+    target = tmp_path / "bench.json"
+    command = [sys.executable, "-m", "experiments.bench_arena", "--quick", "--json", str(target)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(target.read_text())
+    assert report["answers"] > 0
+    assert 0 < report["answer_p50_ms"] <= report["answer_p95_ms"] <= report["answer_p99_ms"]
+    assert 0 < report["planner_share"] < 1
+    assert not any(isinstance(value, dict | list) for value in report.values())

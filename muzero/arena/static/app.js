@@ -1,11 +1,15 @@
-// The page: a lobby, or the table that this browser sits at.
+// The page: a lobby, the table that this browser sits at, or a game that is looked at.
 
-import { html, render, useEffect, useReducer, useRef } from "./vendor/htm-preact.js";
+import { html, render, useEffect, useReducer, useRef, useState } from "./vendor/htm-preact.js";
 import { Link, savedSeat, saveSeat } from "./link.js";
 import { Lobby } from "./lobby.js";
+import { Results } from "./results.js";
 import { Table } from "./table.js";
+import { Viewer } from "./viewer.js";
+import { Watch } from "./watch.js";
 
 const EMPTY = { connected: false, games: null, state: null, think: null, values: [], error: "", record: null };
+const LOOKING = { gallery: null, viewing: null, reviews: {}, results: null, compare: null };
 
 // State of the page after a message of the server.
 function reduce(page, message) {
@@ -36,8 +40,20 @@ function reduce(page, message) {
     }
     case "record":
       return { ...page, record: message.record };
+    case "gallery":
+      return { ...page, gallery: message.entries };
+    case "frames":
+      return { ...page, viewing: withFrames(page.viewing, message), error: "" };
+    case "review":
+      return { ...page, reviews: { ...page.reviews, [`${message.id}/${message.seat}`]: message } };
+    case "results":
+      return { ...page, results: message };
+    case "compare":
+      return { ...page, compare: message };
     case "left":
-      return { ...EMPTY, connected: page.connected, games: page.games };
+      return { ...EMPTY, ...LOOKING, connected: page.connected, games: page.games };
+    case "route":
+      return { ...page, error: "" };
     case "error":
       return { ...page, error: message.message };
     default:
@@ -47,23 +63,51 @@ function reduce(page, message) {
 
 const point = (message) => ({ turn: message.turn, shares: message.winner || message.values.map((v) => (v + 1) / 2) });
 
+// Game that is looked at, with the frames of a message: frames[seat][turn].
+function withFrames(viewing, message) {
+  const { frames, seat, ...info } = message;
+  const known = viewing && viewing.id === message.id ? viewing.frames : {};
+  const own = { ...(known[seat] || {}), ...Object.fromEntries(frames.map((frame) => [frame.turn, frame])) };
+  return { ...info, frames: { ...known, [seat]: own } };
+}
+
+// Place on the page that the address names: #watch, #results, #game/ID/SEAT, or the code of a room.
+function routeOf(hash) {
+  const [kind, id, seat, part] = hash.replace(/^#/, "").split("/");
+  if (kind === "game" && /^[0-9a-f]{16}$/.test(id || "")) return { kind, id, seat: Number(seat) || 0, review: part === "review" };
+  return { kind: kind === "watch" || kind === "results" ? kind : "play" };
+}
+
 function App() {
-  const [page, dispatch] = useReducer(reduce, EMPTY);
+  const [page, dispatch] = useReducer(reduce, { ...EMPTY, ...LOOKING });
+  const [route, setRoute] = useState(routeOf(location.hash));
   const link = useRef(null);
   const queue = useRef([]); // actions of one gesture that follow each other, such as keep and its place
   const latest = useRef(null);
   latest.current = page.state;
 
+  const go = (hash) => {
+    if (`#${hash}` !== location.hash) location.hash = hash;
+    else setRoute(routeOf(location.hash));
+  };
+
   useEffect(() => {
+    const moved = () => {
+      setRoute(routeOf(location.hash));
+      dispatch({ type: "route" });
+      scrollTo(0, 0);
+    };
+    addEventListener("hashchange", moved);
     const receive = (message) => {
       if (message.type === "seated") {
         saveSeat({ room: message.room, token: message.token });
-        history.replaceState(null, "", `#${message.room}`);
+        if (routeOf(location.hash).kind === "play") history.replaceState(null, "", `#${message.room}`);
       }
       if (message.type === "left") {
         saveSeat(null);
         history.replaceState(null, "", "#");
       }
+      if (message.type === "loaded") go(`game/${message.id}`);
       if (message.type === "error") {
         queue.current = [];
         const seat = savedSeat();
@@ -78,6 +122,7 @@ function App() {
       }
     };
     link.current = new Link(receive, (connected) => dispatch({ type: "connected", connected }));
+    return () => removeEventListener("hashchange", moved);
   }, []);
 
   const send = (message) => link.current.send(message);
@@ -85,13 +130,28 @@ function App() {
     queue.current = actions.slice(1);
     send({ type: "act", turn: page.state.view.turn, action: actions[0] });
   };
+  const shared = { page, send, go, dispatch };
+  const screen =
+    route.kind === "game"
+      ? html`<${Viewer} key=${route.id} route=${route} ...${shared} />`
+      : route.kind === "watch"
+        ? html`<${Watch} ...${shared} />`
+        : route.kind === "results"
+          ? html`<${Results} ...${shared} />`
+          : page.state
+            ? html`<${Table} ...${shared} act=${act} />`
+            : html`<${Lobby} games=${page.games} send=${send} />`;
+  const atTable = route.kind === "play" && page.state;
+  const tab = (kind, hash, words) => html`<a href=${`#${hash}`} aria-current=${route.kind === kind ? "page" : null}>${words}</a>`;
+  const room = savedSeat();
 
   return html`
+    ${!atTable && html`<nav class="places" aria-label="places">
+      ${tab("play", page.state && room ? room.room : "", page.state ? "Back to the table" : "Play")} ${tab("watch", "watch", "Watch")} ${tab("results", "results", "Results")}
+    </nav>`}
     ${!page.connected && html`<p class="banner" role="status">Connecting to the server…</p>`}
     ${page.error && html`<p class="banner error" role="alert">${page.error}</p>`}
-    ${page.state
-      ? html`<${Table} page=${page} send=${send} act=${act} />`
-      : html`<${Lobby} games=${page.games} send=${send} />`}
+    ${screen}
   `;
 }
 

@@ -2,13 +2,14 @@
 
 import { html, useState } from "./vendor/htm-preact.js";
 import { GAMES } from "./games.js";
+import { AgentOptions, agentsFor } from "./watch.js";
 
 const NAME = "arena-name";
 const FOR_TRAINING = ["round_reward", "time_penalty"]; // rules that change rewards and nothing at the table
 
 export function Lobby({ games, send }) {
   const [name, setName] = useState(localStorage.getItem(NAME) || "");
-  const [code, setCode] = useState(location.hash.slice(1));
+  const [code, setCode] = useState(/^#[A-Za-z0-9]{6}$/.test(location.hash) ? location.hash.slice(1) : "");
   const [picked, setPicked] = useState("");
   if (!games) return html`<main class="lobby"><h1>Arena</h1></main>`;
   const known = games.filter((each) => GAMES[each.name]);
@@ -50,9 +51,11 @@ function Setup({ game, send, person }) {
   const [seats, setSeats] = useState([null, null]);
   const [rules, setRules] = useState({});
   const [think, setThink] = useState(true);
-  const fitting = (players) => game.agents.filter((agent) => agent.players === 0 || agent.players === players);
+  const fitting = (players) => agentsFor(game, players);
   const standard = (players) => {
     const agents = fitting(players);
+    const levels = agents.filter((agent) => agent.level);
+    if (levels.length) return levels[Math.floor((levels.length - 1) / 2)].name;
     const trained = agents.filter((agent) => agent.trained);
     return (trained[1] || trained[0] || agents.find((agent) => agent.name === "greedy") || agents[0]).name;
   };
@@ -81,14 +84,12 @@ function Setup({ game, send, person }) {
         html`<label class="field">Seat ${seat + 1}
           <select value=${chosen(seat) ?? "person"} onChange=${(e) => setSeats(seats.map((old, i) => (i === seat ? e.target.value : old)))}>
             <option value="person" selected=${chosen(seat) === null}>a person who joins by the code</option>
-            ${fitting(seats.length).map(
-              (agent) => html`<option value=${agent.name} selected=${agent.name === chosen(seat)}>${agent.name}: ${agent.idea}</option>`,
-            )}
+            <${AgentOptions} agents=${fitting(seats.length)} chosen=${chosen(seat)} />
           </select>
         </label>`,
     )}
     <label class="check"><input type="checkbox" checked=${think} onChange=${(e) => setThink(e.target.checked)} />
-      Players may ask a trained agent for advice</label>
+      Players may ask for advice (such a game is not rated)</label>
     <details>
       <summary>Rules</summary>
       ${game.rules.filter((rule) => !FOR_TRAINING.includes(rule.name)).map((rule) => html`<${Rule} rule=${rule} value=${rules[rule.name] ?? rule.default} set=${(value) => setRules(changed(rules, rule, value))} />`)}

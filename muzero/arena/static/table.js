@@ -14,8 +14,7 @@ export function Table({ page, send, act }) {
   const [seenRounds, setSeenRounds] = useState(state.rounds);
   const [lesson, setLesson] = useState(localStorage.getItem(TUTORIAL) ? -1 : 0);
   const mine = state.started && !view.done && view.to_play === view.seat;
-  const known = (page.games || []).find((each) => each.name === state.game);
-  const canThink = state.think && Boolean(known) && known.analysed.includes(state.seats.length);
+  const canThink = state.think;
   const asks = thinking && mine && canThink;
 
   useEffect(() => {
@@ -137,6 +136,7 @@ function Result({ page, send }) {
     <h2>${state.view.ranks[state.seat] === 1 ? "You have won!" : "The game is over"}</h2>
     <ol>${order.map((i) => html`<li value=${state.view.ranks[i]}>${state.seats[i].name}: ${state.view.scores[i]}</li>`)}</ol>
     ${file && html`<a download=${`${state.game}-${state.room}.json`} href=${file}>Game record</a>`}
+    <a class="button" href=${`#game/${state.record}/${state.seat}/review`}>Review this game</a>
     <button type="button" class="primary" onClick=${() => send({ type: "again" })}>Play again</button>
     <button type="button" onClick=${() => send({ type: "leave" })}>Back to the lobby</button>
   </dialog>`;

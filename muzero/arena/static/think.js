@@ -8,18 +8,20 @@ export function Think({ page, mine }) {
   const { think, state, values } = page;
   if (!mine) return html`<section class="think"><h2>Think</h2><p>Wait for your turn.</p></section>`;
   if (!think) return html`<section class="think"><h2>Think</h2><p>…</p></section>`;
+  const network = think.actions.some((each) => each.prior !== null);
   const actions = [...think.actions].sort((a, b) => b.policy - a.policy).slice(0, 8);
   return html`<section class="think" aria-label="what the agent thinks">
     <h2>${think.agent}: ${think.name}</h2>
     <table>
-      <thead><tr><th scope="col">action</th><th scope="col">prior</th><th scope="col">visits</th><th scope="col">value</th><th scope="col">choice</th></tr></thead>
+      <thead><tr><th scope="col">action</th>${network && html`<th scope="col">prior</th><th scope="col">visits</th>`}<th scope="col">value</th>${!network && html`<th scope="col">±</th>`}<th scope="col">${network ? "choice" : "is best"}</th></tr></thead>
       <tbody>${actions.map(
         (each) => html`<tr class=${each.action === think.action ? "best" : ""}>
-          <th scope="row">${each.name}</th><td>${percent(each.prior)}</td><td>${each.visits.toFixed(1)}</td>
-          <td>${each.q === null ? "" : each.q.toFixed(2)}</td><td><${Bar} share=${each.policy} /></td></tr>`,
+          <th scope="row">${each.name}</th>${network && html`<td>${percent(each.prior)}</td><td>${each.visits.toFixed(1)}</td>`}
+          <td>${each.q === null ? "" : each.q.toFixed(2)}</td>${!network && html`<td>${(2 * each.error).toFixed(2)}</td>`}<td><${Bar} share=${each.policy} /></td></tr>`,
       )}</tbody>
     </table>
-    <p>Expected: ${think.line.map((step) => step.name + (step.outcome ? ` (${step.outcome})` : "")).join(", ")}</p>
+    ${network ? "" : html`<p>Every action in ${think.actions[0].visits} deals of the hidden cards, played out by a bot.</p>`}
+    ${think.line.length > 0 && html`<p>Expected: ${think.line.map((step) => step.name + (step.outcome ? ` (${step.outcome})` : "")).join(", ")}</p>`}
     ${think.winner && html`<h3>Chance to win</h3>
       <ul class="bars">${think.winner.map((share, i) => html`<li><span>${state.seats[i].name}</span><${Bar} share=${share} /></li>`)}</ul>`}
     <${Graph} values=${values} seats=${state.seats} />
@@ -67,15 +69,16 @@ function Belief({ think }) {
   const subject = subjects[Math.min(at, subjects.length - 1)];
   const exact = belief.pools[subject ? subject.pool : 0];
   const most = Math.max(...exact, ...(subject ? subject.network : []), 0.01);
+  const step = Math.max(20, Math.floor(300 / exact.length)); // few kinds of cards stand further apart
   return html`<section class="belief"><h3>A hidden card is…</h3>
     ${subjects.length > 1 && html`<label>Network's belief about <select value=${at} onChange=${(e) => setAt(Number(e.target.value))}>
       ${subjects.map((each, i) => html`<option value=${i} selected=${i === at}>${each.label}</option>`)}</select></label>`}
-    <svg viewBox=${`0 0 ${20 * exact.length} 74`} role="img" aria-label=${belief.cards.map((card, i) => `${card}: exactly ${percent(exact[i])}${subject ? `, the network believes ${percent(subject.network[i])}` : ""}`).join("; ")}>
+    <svg viewBox=${`0 0 ${step * exact.length} 74`} role="img" aria-label=${belief.cards.map((card, i) => `${card}: exactly ${percent(exact[i])}${subject ? `, the network believes ${percent(subject.network[i])}` : ""}`).join("; ")}>
       ${belief.cards.map((card, i) => html`<g>
-        <rect class="exact" x=${20 * i + 2} width="7" y=${60 - (56 * exact[i]) / most} height=${(56 * exact[i]) / most} />
-        ${subject && html`<rect class="network" x=${20 * i + 10} width="7" y=${60 - (56 * subject.network[i]) / most} height=${(56 * subject.network[i]) / most} />`}
-        <text x=${20 * i + 10} y="71" text-anchor="middle">${card}</text></g>`)}
+        <rect class="exact" x=${step * i + 2} width="7" y=${60 - (56 * exact[i]) / most} height=${(56 * exact[i]) / most} />
+        ${subject && html`<rect class="network" x=${step * i + 10} width="7" y=${60 - (56 * subject.network[i]) / most} height=${(56 * subject.network[i]) / most} />`}
+        <text x=${step * i + 10} y="71" text-anchor="middle">${card}</text></g>`)}
     </svg>
-    <p><span class="key exact">exact posterior</span> ${subject ? html`<span class="key network">network (${subject.label})</span>` : "this network has no belief about single cards here"}, highest bar ${percent(most)}</p>
+    <p><span class="key exact">exact posterior</span>${subject ? html` <span class="key network">network (${subject.label})</span>` : "; no network believes anything about single cards here"}, highest bar ${percent(most)}</p>
   </section>`;
 }

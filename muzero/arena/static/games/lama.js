@@ -35,10 +35,10 @@ function Board({ state, before, act, think }) {
       <figure><${Card} face=${null} label=${`deck, ${seen.global[0].deck_size} cards`} onChoose=${can(DRAW) ? () => act(DRAW) : null} badge=${badgeOf(think, DRAW)} /><figcaption>Draw</figcaption></figure>
       <figure><${Card} face=${faceOf(seen.pile[0].top)} label=${`pile, top ${nameOf(seen.pile[0].top)}`} moved=${moved} /><figcaption>Pile</figcaption></figure>
     </div>
-    <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label="your cards">
-      <h3>${name(0)} (you) <span class="points">${view.scores[view.seat]}</span></h3>
+    <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label=${state.watching ? `cards of ${name(0)}` : "your cards"}>
+      <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${view.scores[view.seat]}</span></h3>
       <div class="row">${hand.map((card, i) => html`<${Card} key=${i} face=${faceOf(card)} label=${nameOf(card)} onChoose=${can(card - 1) ? () => act(card - 1) : null} badge=${badgeOf(think, card - 1)} />`)}</div>
-      ${seen.player[0].folded ? html`<p>You have folded.</p>` : null}
+      ${seen.player[0].folded ? html`<p>${state.watching ? "Folded." : "You have folded."}</p>` : null}
     </section>
     ${can(FOLD) && html`<div class="choices"><button type="button" onClick=${() => act(FOLD)}>Fold (F)</button></div>`}
   </div>`;

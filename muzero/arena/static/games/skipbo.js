@@ -78,8 +78,8 @@ function Board({ state, before, act, think }) {
           onChoose=${action === null ? null : () => go(action)} badge=${action === null ? null : badgeOf(think, action)} /><figcaption>next ${height + 1}</figcaption></figure>`;
       })}
     </div>
-    <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label="your cards">
-      <h3>${name(0)} (you) <span class="points">${own[STOCK].size} in stock</span></h3>
+    <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label=${state.watching ? `cards of ${name(0)}` : "your cards"}>
+      <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${own[STOCK].size} in stock</span></h3>
       <div class="row">
         <figure>${show(STOCK, "your stock")}<figcaption>Stock</figcaption></figure>
         ${[0, 1, 2, 3].map((i) => html`<figure>${show(PILES + i, `your discard pile ${i + 1}`)}<figcaption>Pile ${i + 1}</figcaption></figure>`)}

@@ -90,12 +90,12 @@ function Board({ state, before, act, think }) {
         ${hand
           ? html`<${Card} face=${hand === HIDDEN_HAND ? null : faceOf(hand)} label=${hand === HIDDEN_HAND ? "card in the other's hand" : `in hand: ${valueOf(hand)}`} moved=${true} />`
           : html`<${Card} empty=${true} label="no card in hand" />`}
-        <figcaption>${view.to_play === view.seat ? "Your hand" : "In hand"}</figcaption>
+        <figcaption>${view.to_play === view.seat && !state.watching ? "Your hand" : "In hand"}</figcaption>
       </figure>
     </div>
-    <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label="your cards">
-      <h3>${name(0)} (you) <span class="points">${view.scores[view.seat]}</span></h3>
-      <${Grid} cells=${board(0)} owner="you" choose=${choose} badge=${(i) => badgeOf(think, POSITION + i)} moved=${(i) => changed(0, i)} />
+    <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label=${state.watching ? `cards of ${name(0)}` : "your cards"}>
+      <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${view.scores[view.seat]}</span></h3>
+      <${Grid} cells=${board(0)} owner=${state.watching ? name(0) : "you"} choose=${choose} badge=${(i) => badgeOf(think, POSITION + i)} moved=${(i) => changed(0, i)} />
     </section>
     ${view.phase === "keep" && view.legal.length > 0 && html`<div class="choices">
       <button type="button" onClick=${() => act(DISCARD)}>Discard it and turn a card over (X)</button>
