@@ -7,7 +7,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CONSTRAINTS ?= constraints.txt
 # Arguments for the command behind a target: `make train ARGS="..."`, `make test ARGS="-k skyjo"`.
 ARGS ?=
-# Variant of the network: baseline, belief, belief_cards, ego_only, heads_only.
+# Variant of the network: baseline, belief, belief_cards, ego_only, heads_only, ppo.
 VARIANT ?= belief
 # Options of CMakeLists.txt for the extension modules: `make clean setup CMAKE_ARGS=-DBELIEF_NATIVE=ON`.
 CMAKE_ARGS ?=

@@ -1,8 +1,10 @@
 """Strength of a run's checkpoints by minutes of training and by learner steps: how soon does an agent play well?
 
     python -m muzero.train +variant=belief seed=0 run_dir=runs/seed0 train.minutes=12 train.keep_every=25
-    python -m experiments.time_to_strength --runs runs/seed0 runs/seed1 runs/seed2 --games 200 --out runs/time
+    python -m muzero.train +variant=ppo seed=0 run_dir=runs/ppo0 train.minutes=12 train.keep_every=25
+    python -m experiments.time_to_strength --runs runs/seed0 runs/seed1 runs/ppo0 --games 200 --out runs/time
 
+Runs of all algorithms and variants stand in the same plot at equal wall clock, a colour for each variant.
 Every kept checkpoint plays the bots of the curriculum (their mean is one curve) and the held-out bots (a curve each).
 Minutes are those of training alone, as timings.jsonl has them: of use only if the machine had nothing else to do. The
 page gives, for each run and goal, the first checkpoint whose win rate reaches it. Every deal is played from every seat;
@@ -24,6 +26,7 @@ from matplotlib.figure import Figure
 from experiments import common
 from experiments.common import MatchSpec, Row, Run, agent_of
 from muzero.config.fields import require
+from muzero.runs.curves import DASHES
 
 ALL_BOTS = "bots of the curriculum"
 GOALS = {ALL_BOTS: 0.90, "greedy": 0.65}
@@ -34,7 +37,8 @@ def match_specs(runs: Sequence[Run], options: argparse.Namespace) -> list[MatchS
     found = []
     for run in runs:
         for iteration in common.iterations_of([run], options.iterations):
-            agent = agent_of(run, iteration, simulations=options.simulations)
+            searches = run.config.get("train", {}).get("algorithm", "muzero") == "muzero"
+            agent = agent_of(run, iteration, simulations=options.simulations if searches else None)
             for bot in (*run.bots, *run.config["game"]["held_out_bots"]):
                 labels = {"run": run.label, "variant": run.variant, "iteration": iteration, "bot": bot}
                 name = f"{run.label}--{iteration}--{bot}"
@@ -43,12 +47,18 @@ def match_specs(runs: Sequence[Run], options: argparse.Namespace) -> list[MatchS
 
 
 def training_of(run: Run, iteration: int) -> Row:
-    """Minutes and learner steps that a checkpoint took; the iterations before the warm-up was over made no steps."""
+    """Minutes and learner steps that a checkpoint took, as the metrics count them.
+
+    Metrics without that count belong to a run of `train.steps` steps in each iteration after the warm-up.
+    """
     at = next((k for k, record in enumerate(run.records) if record["iteration"] == iteration), None)
     require(at is not None, str(run.path), f"metrics of iteration {iteration}", "none")
     assert at is not None
-    learned = sum(bool(record.get("losses")) for record in run.records[: at + 1])
-    return {"minutes": float(run.minutes[at]), "steps": learned * int(run.config["train"]["steps"])}
+    steps = run.records[at].get("diagnostics", {}).get("steps")
+    if steps is None:
+        learned = sum(bool(record.get("losses")) for record in run.records[: at + 1])
+        steps = learned * int(run.config["train"]["steps"])
+    return {"minutes": float(run.minutes[at]), "steps": int(steps)}
 
 
 def curves(runs: Sequence[Run], rows: Sequence[Row]) -> list[Row]:
@@ -98,18 +108,23 @@ def markdown(points: Sequence[Row], command: str) -> str:
 
 
 def plot(points: Sequence[Row]) -> Figure:
-    """Win rate by minutes and by learner steps, a row of panels per opponent and a line per run."""
+    """Win rate by minutes and by learner steps: a row of panels per opponent, a line per run, a colour per variant."""
     others = list(dict.fromkeys(point["other"] for point in points))
+    kinds = list(dict.fromkeys(point["variant"] for point in points))
+    runs = {point["run"]: point["variant"] for point in points}
+    numbers = {run: sum(runs[other] == runs[run] for other in list(runs)[: list(runs).index(run)]) for run in runs}
     figure = Figure(figsize=(9, 3.2 * len(others)), layout="constrained")
     panels = figure.subplots(len(others), 2, squeeze=False, sharey="row")
     for row, other in zip(panels, others, strict=True):
         for axes, (key, label) in zip(
             row, (("minutes", "minutes of training"), ("steps", "learner steps")), strict=True
         ):
-            for run in dict.fromkeys(point["run"] for point in points):
+            for run, kind in runs.items():
                 own = [p for p in points if p["run"] == run and p["other"] == other]
                 x, y = [p[key] for p in own], [p["win_rate"] for p in own]
-                axes.errorbar(x, y, yerr=common.error_bars(own), marker="o", markersize=3, capsize=2, label=run)
+                look = {"color": f"C{kinds.index(kind) % 10}", "linestyle": DASHES[numbers[run] % len(DASHES)]}
+                bars = common.error_bars(own)
+                axes.errorbar(x, y, yerr=bars, marker="o", markersize=3, capsize=2, label=f"{kind}: {run}", **look)
             if other in GOALS:
                 axes.axhline(GOALS[other], color="black", linestyle="--", linewidth=1)
             axes.set(xlabel=label, ylim=(0, 1))

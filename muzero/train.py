@@ -2,6 +2,8 @@
 
     python -m muzero.train +variant=belief
     python -m muzero.train +variant=belief preset=paper runtime=ray runtime.workers=8
+    python -m muzero.train +variant=ppo                              # policy gradients, without search or a model
+    python -m muzero.train +variant=ppo +exploit=checkpoint:RUN      # a best response to one agent
     python -m muzero.train --multirun +variant=baseline,belief seed=0,1,2
     torchrun --nproc_per_node=2 -m muzero.train +variant=belief      # a learner on two GPUs (muzero/training/peers.py)
     python -m muzero.train --help

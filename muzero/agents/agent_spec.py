@@ -3,7 +3,8 @@
     random
     bot:greedy                      a hand-written player; bot:threshold(t=2) with parameters
     checkpoint:PATH                 a trained network with greedy search; PATH is a run directory (its newest
-                                    checkpoint), a checkpoint's directory or a .safetensors file
+                                    checkpoint), a checkpoint's directory or a .safetensors file; networks that were
+                                    trained without search (+variant=ppo) play their policy
     agent:skyjo-belief              a trained network that comes with the project, with greedy search
     policy:PATH                     the network's policy without search; policy:skyjo-belief as for agent
     simulator:256                   search with the real rules, with this many sampled worlds per decision: plays
@@ -268,6 +269,9 @@ def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork,
     counts = agent.get("player_counts", [agent["players"]])
     known = counts[0] if len(counts) == 1 else f"one of {', '.join(map(str, counts))}"
     require(players in counts, f"{key}, players", f"{players} as in this match", known)
+    simulations = spec.options.get("simulations", "0")
+    alone = simulations == "0" or agent.get("algorithm") != "ppo"
+    require(alone, f"{key}, simulations", "0: ppo has trained no model to search with", simulations)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model, trained = _fill(ModelConfig, agent["model"], key), found.ema or found.weights
     largest = GameSpec.of(game, max(counts))

@@ -9,7 +9,7 @@ a network or the machine are in muzero/training/preflight.py. Settings of the tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from muzero.config.fields import (
@@ -337,6 +337,12 @@ class TrainConfig(Section):
 
     KEY = "train"
 
+    algorithm: str = choice(
+        "muzero",
+        ("muzero", "ppo"),
+        "muzero: search, a learned model and a replay buffer; ppo: policy gradients without any of them, with the "
+        "settings under ppo; set by +variant",
+    )
     mode: str = choice(
         "sync",
         ("sync", "async"),
@@ -345,7 +351,7 @@ class TrainConfig(Section):
     )
     iterations: int = number(2000, least=1, meaning="iterations of the run")
     minutes: float = number(0.0, least=0, meaning="minutes after which the run ends, if that comes first; 0: no limit")
-    steps: int = number(96, least=1, meaning="steps of the learner per iteration")
+    steps: int = number(96, least=1, meaning="muzero: steps of the learner per iteration")
     checkpoint_every: int = number(10, least=1, meaning="iterations between checkpoints")
     keep_every: int = number(
         100, least=1, meaning="iterations between weights that are kept for good, for matched comparisons"
@@ -381,19 +387,6 @@ class RuntimeConfig(Section):
 
 
 @dataclass
-class EvaluationConfig(Section):
-    """Settings of bot evaluation during training."""
-
-    KEY = "evaluation"
-
-    every: int = number(20, least=0, meaning="iterations between bot evaluations; 0 for none")
-    games: int = number(100, least=1, meaning="games per bot; every deal is played from each seat")
-    simulations: int = number(16, least=0, meaning="simulations per decision; 0 plays the network's policy alone")
-    value_positions: int = number(128, least=0, meaning="positions where values and card beliefs are checked, or 0")
-    seed: int = number(1_000_003, least=0, meaning="seed of the deals, which are the same at every evaluation")
-
-
-@dataclass
 class LoggingConfig(Section):
     """Settings of display and logs."""
 
@@ -411,47 +404,3 @@ class LoggingConfig(Section):
         least=0,
         meaning="self-played games per iteration, worker and number of players to keep as game records in records/",
     )
-
-
-@dataclass
-class Config(Section):
-    """All settings of a run."""
-
-    seed: int = number(0, least=0, most=2**63 - 1, meaning="seed of all randomness")
-    run_dir: str = text("", "directory of the run; empty for runs/GAME-VARIANT-HASH, equal for equal configurations")
-    variant: str = text("baseline", "name of the variant; set by +variant=NAME")
-    game: GameConfig = field(default_factory=GameConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)
-    search: SearchConfig = field(default_factory=SearchConfig)
-    selfplay: SelfPlayConfig = field(default_factory=SelfPlayConfig)
-    replay: ReplayConfig = field(default_factory=ReplayConfig)
-    learner: LearnerConfig = field(default_factory=LearnerConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
-    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
-    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
-    logging: LoggingConfig = field(default_factory=LoggingConfig)
-
-    def player_counts(self) -> list[int]:
-        """Numbers of players at the tables of self-play, in ascending order."""
-        return sorted({self.game.players, *self.selfplay.players})
-
-    def at_tables_for(self, players: int) -> Config:
-        """Configuration of the run's part at tables for this number of players, with its share of tables and memory."""
-        parts = len(self.player_counts())
-        replay = replace(
-            self.replay,
-            megabytes=self.replay.megabytes / parts,
-            keep_at_least=-(-self.replay.keep_at_least // parts),
-        )
-        selfplay = replace(self.selfplay, players=[], tables=self.selfplay.tables // parts)
-        return replace(self, game=replace(self.game, players=players), selfplay=selfplay, replay=replay)
-
-    def check_together(self) -> None:
-        """See `Section`."""
-        bots = bool(self.game.bots) or not self.evaluation.every
-        require(bots, "game.bots", "at least one, or evaluation.every=0", self.game.bots)
-        mixed, least = self.selfplay.players, self.runtime.workers * len(self.player_counts())
-        inside = not mixed or self.game.players in mixed
-        require(inside, "selfplay.players", f"game.players={self.game.players} among them, or none", mixed)
-        expected = f"at least {least}, one per worker" + (" and number of players" if mixed else "")
-        require(self.selfplay.tables >= least, "selfplay.tables", expected, self.selfplay.tables)

@@ -254,6 +254,10 @@ class TrajectoryBuffer:
         self._written.clear()
         self.time += 1
 
+    def latest(self, *names: str) -> dict[str, NDArray[Any]]:
+        """Copy of some fields [B, ...] of the latest complete step."""
+        return {name: self._arrays[name][self.time - 1].copy() for name in names}
+
     def _make_room(self) -> None:
         """Drop steps that no game in progress needs; if that frees little, double the room."""
         oldest = int(self.begun.min())

@@ -101,6 +101,7 @@ AGENT_SCHEMA = record(
     {"format": _FORMAT, "game": text(100), "players": _PLAYERS, "variant": text(100), "model": section(ModelConfig)},
     {
         "iteration": whole(0, _MOST_ITERATIONS),
+        "algorithm": text(100),
         "game_version": whole(0, 10**6),
         "player_counts": listing(_PLAYERS, least=1, most=_MOST_PLAYERS),
         "rules": either(RULES, text(100)),

@@ -6,7 +6,8 @@ of numbers. These groups are known, others are kept and passed on:
     record  = {"iteration": 12,
                "losses": {"total": 1.23, "value": 0.4, ...},
                "diagnostics": {"replay_fill": 0.5, "win_rate_BOT": 0.4, ...},
-               "evaluation": {opponent: {"win_rate": 0.61, ...}, ...}}
+               "evaluation": {opponent: {"win_rate": 0.61, ...}, ...},
+               "by_players": {"2": {"evaluation": {...}, "mean_win_rate": 0.5, "calibration": {...}}, ...}}
     timings = {"speed": {"games": 31.0, "simulations": 9e4, ...},             amounts per second
                "seconds": {"env": 0.4, "tree": 1.0, "network": 3.1, ...},     seconds of the iteration, by part
                "concurrent_selfplay": {"env": 0.4, "tree": 1.0, ...}}         seconds of self-play in async mode
@@ -52,6 +53,12 @@ _BINS = record(
     others=anything,
 )
 _CALIBRATION = record({"brier": _RATE, "brier_of_the_mean": _RATE, "reliability": _BINS}, others=maybe(real()))
+_AT_TABLES = record(
+    {"evaluation": mapping(_OPPONENT, most=MOST_OPPONENTS)},
+    {"mean_win_rate": maybe(_RATE), "calibration": _CALIBRATION},
+    others=anything,
+)
+_MOST_TABLES = 64  # table sizes of one run
 _FIGURE = maybe(real())
 _FIGURES = mapping(_FIGURE)
 
@@ -73,6 +80,7 @@ SCHEMAS: dict[str, Check] = {
             "evaluation": mapping(_OPPONENT, most=MOST_OPPONENTS),
             "mean_win_rate": maybe(_RATE),
             "calibration": _CALIBRATION,
+            "by_players": mapping(_AT_TABLES, most=_MOST_TABLES),
         },
         others=anything,
     ),

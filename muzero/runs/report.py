@@ -33,6 +33,7 @@ from muzero.config.fields import require
 from muzero.runs.curves import Estimate, make_figures, measure, win_rate
 from muzero.runs.files import WriteError, write_whole, writing
 from muzero.runs.markdown import markdown_table
+from muzero.runs.metrics import Record
 from muzero.runs.run import Run, read_runs
 
 
@@ -57,7 +58,19 @@ def summary(run: Run) -> dict[str, Any]:
     for name in ("score_difference", "length", "truncated"):
         out[name] = float(np.mean([result[name] for result in played])) if played else None
     out["brier"] = judged["calibration"]["brier"] if judged else None
+    out["by_players"] = _by_players(run, evaluated) if evaluated else {}
     return out
+
+
+def _by_players(run: Run, evaluated: Record) -> dict[str, Any]:
+    """Mean win rate and Brier score of an evaluation at each table size; {} unless the run mixed several."""
+    return {
+        players: {
+            "mean_win_rate": _estimate(win_rate(run, found)),
+            "brier": found.get("calibration", {}).get("brier"),
+        }
+        for players, found in evaluated.get("by_players", {}).items()
+    }
 
 
 def _estimate(found: Estimate | None) -> dict[str, float] | None:
@@ -109,6 +122,15 @@ def markdown(rows: Sequence[Mapping[str, Any]], figures: Sequence[str], command:
     if bots:
         cells = [[f"`{row['run']}`", *(rate(row["win_rates"].get(bot)) for bot in bots)] for row in rows]
         page += [*markdown_table(["run", *bots], cells), ""]
+    sizes = list(dict.fromkeys(size for row in rows for size in row.get("by_players", {})))
+    if sizes:
+        cells = []
+        for row in rows:
+            found = [row.get("by_players", {}).get(size, {}) for size in sizes]
+            cells.append([f"`{row['run']}`", *(rate(one.get("mean_win_rate")) for one in found)])
+            cells[-1] += [text(one.get("brier"), ".3f") for one in found]
+        titles = [f"mean win rate, {size} players" for size in sizes] + [f"Brier, {size} players" for size in sizes]
+        page += [*markdown_table(["run", *titles], cells), ""]
     page += [f"In plots of losses and diagnostics, bold lines are rolling means over {smooth} iterations.", ""]
     for name in figures:
         page += [f"![{name}]({name}.png)", ""]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from muzero.config import Config, cores
 from muzero.runs.memory import settle_memory, spare_present_objects
 from muzero.runs.processes import WorkerDied, die_with, last_words, pick_device, reason_of_death
+from muzero.selfplay.opponents import MakeOpponent
 from muzero.selfplay.serialization import (
     GENERATION_GAMES,
     Weights,
@@ -37,8 +38,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)  # sig
 class SyncRuntime:
     """Runtime with one worker in this process, alternating with the learner. See `Runtime` for the methods."""
 
-    def __init__(self, config: Config) -> None:
-        self.worker = make_worker(config, device=str(pick_device(config.runtime.device)))
+    def __init__(self, config: Config, exploited: MakeOpponent | None = None) -> None:
+        self.worker = make_worker(config, device=str(pick_device(config.runtime.device)), exploited=exploited)
         self.threads = config.runtime.threads or cores()
         self.lanes = config.search.lanes
         self.generation = 0
@@ -91,8 +92,9 @@ class ChildProcessRuntime:
     that dies is replaced.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, exploited: MakeOpponent | None = None) -> None:
         threads = config.runtime.threads or cores()
+        self._exploited = exploited
         self._config, self._threads = config, max(1, threads - threads // 2)
         self.generation = self.restarts = 0
         self._child: ProcessPoolExecutor | None = None  # child process, started by the first request
@@ -101,7 +103,7 @@ class ChildProcessRuntime:
 
     def _start(self) -> ProcessPoolExecutor:
         self._words, words = get_context("spawn").Pipe(duplex=False)
-        given = (os.getpid(), self._config, self._threads, self.generation * GENERATION_GAMES, words)
+        given = (os.getpid(), self._config, self._threads, self.generation * GENERATION_GAMES, words, self._exploited)
         child = ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_child, initargs=given)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child inherits the mask, then ignores them
         try:
@@ -178,7 +180,9 @@ class ChildProcessRuntime:
 _worker: SelfPlay | MixedSelfPlay | None = None  # worker of this child process
 
 
-def _start_child(parent: int, config: Config, threads: int, first_game: int, words: Connection) -> None:
+def _start_child(
+    parent: int, config: Config, threads: int, first_game: int, words: Connection, exploited: MakeOpponent | None
+) -> None:
     """Initialise a child process; `words` tells the parent why it could not."""
     global _worker
     for number in _SIGNALS:
@@ -187,7 +191,7 @@ def _start_child(parent: int, config: Config, threads: int, first_game: int, wor
         settle_memory()
         die_with(parent)
         torch.set_num_threads(threads if config.search.lanes == 1 else 1)
-        _worker = make_worker(config, device=str(pick_device(config.runtime.device)))
+        _worker = make_worker(config, device=str(pick_device(config.runtime.device)), exploited=exploited)
         _worker.begin_at(first_game)
         spare_present_objects()
 

@@ -1,19 +1,35 @@
-"""Opponents in self-play: the current network itself, bots while they are still hard to beat, and past networks."""
+"""Opponents in self-play: the network itself, bots while they are hard to beat, past networks, an agent to exploit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from muzero.config import CurriculumConfig, PoolConfig
+import env
+from muzero.config import Config, CurriculumConfig, PoolConfig
 
-# Kinds of opponent: the current network, a past network, and games of bots against each other; 0, 1, ... are the bots.
-SELF, PAST_SELF, BOT_VS_BOT = -1, -2, -3
+# Kinds of opponent: the current network, a past network, games of bots against each other, and the agent that is to be
+# exploited; 0, 1, ... are the bots.
+SELF, PAST_SELF, BOT_VS_BOT, EXPLOITED = -1, -2, -3, -4
 NEVER = np.iinfo(np.int64).max  # `takeover_decision` of a game that the network does not take over
 _LEAST_NEED = 0.02  # need for games against a bot once the goal against it is met
+
+
+class Opponent(Protocol):
+    """Agent that never learns, as a function."""
+
+    def __call__(self, tables: env.VecEnv, rows: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+        """Choose an action at some tables, [N] rows -> [N] actions; the same seed and positions give the same ones."""
+        ...
+
+
+MakeOpponent = Callable[[Config], Opponent]
+"""Function that makes the agent that `exploit` names, for the tables of a configuration. Other processes import it by
+its name."""
 
 
 @dataclass(frozen=True)
@@ -25,18 +41,20 @@ class OpponentMix:
       bots: probability of a game against each bot.
       bot_vs_bot: probability of a game that bots play against each other.
       takeover_after: mean number of decisions after which the network takes all seats of a game of bots; 0 is never.
+      exploited: probability of a game against the agent that is to be exploited.
     """
 
     past_self: float
     bots: tuple[float, ...]
     bot_vs_bot: float = 0.0
     takeover_after: float = 0.0
+    exploited: float = 0.0
 
     def draw(self, key: Sequence[int]) -> int:
         """Kind of opponent, drawn at random; the same key gives the same kind."""
         point = float(np.random.default_rng(list(key)).random())
-        kinds = [PAST_SELF, *range(len(self.bots)), BOT_VS_BOT]
-        for kind, share in zip(kinds, (self.past_self, *self.bots, self.bot_vs_bot), strict=True):
+        kinds = [PAST_SELF, *range(len(self.bots)), BOT_VS_BOT, EXPLOITED]
+        for kind, share in zip(kinds, (self.past_self, *self.bots, self.bot_vs_bot, self.exploited), strict=True):
             if point < share:
                 return int(kind)
             point -= share

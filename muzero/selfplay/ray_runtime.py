@@ -19,6 +19,7 @@ from muzero.config import Config, cores
 from muzero.config.fields import require
 from muzero.runs.memory import settle_memory
 from muzero.runs.processes import WorkerDied, first_line, join_ray, leave_ray
+from muzero.selfplay.opponents import MakeOpponent
 from muzero.selfplay.serialization import (
     GENERATION_GAMES,
     Weights,
@@ -39,13 +40,15 @@ _PATIENCE = 60.0  # seconds without a first result after which a warning says wh
 class _Actor:
     """Ray actor: a worker with its own threads."""
 
-    def __init__(self, config: Config, worker: int, workers: int, generation: int) -> None:
+    def __init__(
+        self, config: Config, worker: int, workers: int, generation: int, exploited: MakeOpponent | None = None
+    ) -> None:
         torch.set_num_threads(config.runtime.worker_threads)
         settle_memory()
         device = "cuda" if config.runtime.worker_gpus > 0 else "cpu"
         found = f"none that torch {torch.__version__} can use"
         require(device == "cpu" or torch.cuda.is_available(), "runtime.worker_gpus", "a GPU on the node", found)
-        self.worker = make_worker(config, worker, workers, device)
+        self.worker = make_worker(config, worker, workers, device, exploited)
         self.worker.begin_at(generation * GENERATION_GAMES)
 
     def play(self, request: PlayRequest, weights: dict[str, Any], past_self: dict[str, Any] | None) -> PlayResult:
@@ -65,10 +68,10 @@ class _Actor:
 class RayRuntime:
     """Runtime with one worker per Ray actor. See `Runtime` for the methods."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, exploited: MakeOpponent | None = None) -> None:
         import ray
 
-        self.config, self.ray = config, ray
+        self.config, self.ray, self._exploited = config, ray, exploited
         r = config.runtime
         cpus = max(cores(), int(np.ceil(r.workers * r.worker_cpus)))
         self._started_here = join_ray("runtime.address", r.address, cpus)
@@ -101,7 +104,8 @@ class RayRuntime:
                 _log.warning("%s: %g %ss, the cluster has %g; actors without a place wait", key, wanted, kind, have)
 
     def _actor(self, index: int) -> Any:
-        return self._make.remote(self.config, index, self.config.runtime.workers, self.generation[index])
+        workers, generation = self.config.runtime.workers, self.generation[index]
+        return self._make.remote(self.config, index, workers, generation, self._exploited)
 
     def request(self, request: PlayRequest, weights: Weights, past_self: Weights | None) -> None:
         """Share a request among the actors, except those that have `runtime.in_flight` requests already."""

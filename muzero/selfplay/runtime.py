@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from muzero.config import Config
 from muzero.selfplay.local_runtime import ChildProcessRuntime, SyncRuntime
+from muzero.selfplay.opponents import MakeOpponent
 from muzero.selfplay.ray_runtime import RayRuntime
 from muzero.selfplay.serialization import Weights
 from muzero.selfplay.worker import PlayRequest, PlayResult
@@ -57,8 +58,13 @@ class Runtime(Protocol):
         ...
 
 
-def make_runtime(config: Config) -> Runtime:
-    """Make the runtime that the configuration names."""
+def make_runtime(config: Config, exploited: MakeOpponent | None = None) -> Runtime:
+    """Make the runtime that the configuration names.
+
+    Args:
+      config: configuration of the run.
+      exploited: function that makes the agent to exploit, if `exploit` names one.
+    """
     if config.runtime.kind == "ray":
-        return RayRuntime(config)
-    return SyncRuntime(config) if config.train.mode == "sync" else ChildProcessRuntime(config)
+        return RayRuntime(config, exploited)
+    return SyncRuntime(config, exploited) if config.train.mode == "sync" else ChildProcessRuntime(config, exploited)

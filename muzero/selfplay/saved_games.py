@@ -14,7 +14,7 @@ from muzero.data.saved_rows import check_rows
 from muzero.model.spec import GameSpec
 from muzero.runs.files import require_arrays
 from muzero.runs.tensors import require_finite
-from muzero.selfplay.opponents import BOT_VS_BOT, PAST_SELF
+from muzero.selfplay.opponents import BOT_VS_BOT, EXPLOITED, PAST_SELF
 from muzero.selfplay.past_selves import NETWORKS, NOBODY, PREFIX
 from muzero.selfplay.serialization import weights_from_numpy, weights_to_numpy
 
@@ -23,7 +23,13 @@ _MOST_STARTED = 1 << 62
 
 
 def check_saved_games(
-    state: Mapping[str, NDArray[Any]], fresh: Mapping[str, NDArray[Any]], spec: GameSpec, bots: int, longest: int
+    state: Mapping[str, NDArray[Any]],
+    fresh: Mapping[str, NDArray[Any]],
+    spec: GameSpec,
+    bots: int,
+    longest: int,
+    *,
+    exploits: bool = False,
 ) -> None:
     """Refuse anything but the state of a worker like this one; the error names the array.
 
@@ -33,6 +39,7 @@ def check_saved_games(
       spec: description of the game.
       bots: number of bots of the run.
       longest: largest number of decisions of a game.
+      exploits: whether the run has an agent to exploit.
     """
     begun = f"{_ROWS}begun"
     timed = [name for name in fresh if name.startswith(_ROWS) and name != begun]
@@ -43,8 +50,8 @@ def check_saved_games(
     time = lengths.pop()
     require(time <= longest, "self-play time", f"at most {longest}, the decisions of a game", time)
     _require(state, begun, 0, time)
-    _require(state, "owner", PAST_SELF, bots - 1)
-    _require(state, "kind", BOT_VS_BOT, bots - 1)
+    _require(state, "owner", EXPLOITED if exploits else PAST_SELF, bots - 1)
+    _require(state, "kind", EXPLOITED if exploits else BOT_VS_BOT, bots - 1)
     _require(state, "deals", -1, _MOST_STARTED)
     _require(state, "takeover_after", 0, np.iinfo(np.int64).max)
     started = state["started"].tolist()

@@ -22,6 +22,7 @@ from env.game_record import GameRecord
 from muzero.config import Config
 from muzero.config.fields import require
 from muzero.data.match_table import match_table
+from muzero.data.rollouts import Rollout
 from muzero.data.seats import to_seats
 from muzero.data.trajectory import Episode, TrajectoryBuffer
 from muzero.model.interface import BaseNetwork
@@ -30,8 +31,9 @@ from muzero.model.spec import GameSpec
 from muzero.runs.memory import give_back_memory, resident_megabytes
 from muzero.search.backend import resolve_backend
 from muzero.search.planner import Clock, Plan, Planner
-from muzero.selfplay.opponents import BOT_VS_BOT, NEVER, PAST_SELF, SELF, OpponentMix
+from muzero.selfplay.opponents import BOT_VS_BOT, EXPLOITED, NEVER, PAST_SELF, SELF, MakeOpponent, OpponentMix
 from muzero.selfplay.past_selves import NOBODY, PastSelves
+from muzero.selfplay.rollout_recorder import RolloutRecorder, without_search
 from muzero.selfplay.saved_games import check_past_selves, check_saved_games, is_of_past_selves
 
 
@@ -75,6 +77,8 @@ class PlayResult:
       clock: time and work of the searches.
       megabytes: resident memory of the worker's process in megabytes.
       records: game records of the first games that ended.
+      rollouts: steps of all tables in this call, one rollout per number of players; none unless
+        `train.algorithm` learns from them.
     """
 
     version: int = 0
@@ -88,6 +92,7 @@ class PlayResult:
     clock: Clock = field(default_factory=Clock)
     megabytes: float = 0.0
     records: list[GameRecord] = field(default_factory=list)
+    rollouts: list[Rollout] = field(default_factory=list)
 
 
 def deal_seed(config: Config) -> int:
@@ -103,18 +108,30 @@ class SelfPlay:
       config: configuration of the run.
       worker, workers: index of this worker, and number of all workers; no two workers play the same deal.
       device: device of its networks.
+      exploited: function that makes the agent to exploit, if `exploit` names one.
 
     Attributes:
       started: number of games begun.
-      owner: int8 [B, P] player that decides for each seat: SELF, PAST_SELF or the number of a bot.
+      owner: int8 [B, P] player that decides for each seat: SELF, PAST_SELF, EXPLOITED or the number of a bot.
       kind: int8 [B] kind of opponent at each table.
       deals: int64 [B] deal of the game at each table, -1 if unknown.
       takeover_after: int64 [B] number of decisions after which the network takes all seats.
       past_selves: past networks; a game that began against one of them ends against it.
       match: chances to win a match, which the end of a round pays; None if it pays as the rules say.
+      exploited: agent that the network learns to beat (`exploit`), which never learns itself; None without one.
+      recorder: recorder of rollouts, None if the algorithm does not learn from them.
     """
 
-    def __init__(self, config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        config: Config,
+        worker: int = 0,
+        workers: int = 1,
+        device: str = "cpu",
+        exploited: MakeOpponent | None = None,
+    ) -> None:
+        if config.train.algorithm == "ppo":
+            config = replace(config, search=without_search(config.search))
         self.config, self.worker, self.workers = config, worker, workers
         self.device = torch.device(device)
         game, count = config.game, config.selfplay.tables // workers
@@ -127,6 +144,8 @@ class SelfPlay:
         self.bots = [self.tables.bot(name) for name in game.bots]
         self.network = self._make_network()
         self.past_selves = PastSelves(count, self._make_network)
+        self.exploited = exploited(self.config) if exploited is not None and config.exploit else None
+        self.recorder = RolloutRecorder() if config.train.algorithm == "ppo" else None
         t = self.tables
         longest = int(t.rules["max_decisions"])
         self.trajectory = TrajectoryBuffer(t.num_envs, t.num_players, t.width, t.num_actions, longest, t.num_slots)
@@ -171,6 +190,8 @@ class SelfPlay:
         while steps < request.steps if request.steps else len(result.episodes) < request.games:
             self._step(request, planner, result)
             steps += 1
+        if self.recorder is not None:
+            result.rollouts.append(self._end_rollout(planner))
         after = planner.clock
         result.clock = Clock(**{name: getattr(after, name) - getattr(before, name) for name in vars(after)})
         result.seconds = perf_counter() - started
@@ -221,6 +242,10 @@ class SelfPlay:
         for index in np.unique(met[met != NOBODY]).tolist():
             theirs, past_planner = np.flatnonzero(met == index), self.planner(request.simulations, index)
             actions[theirs] = self._plan(past_planner, theirs, keys, request.temperature).actions
+        theirs = np.flatnonzero(owner == EXPLOITED)
+        if len(theirs):
+            assert self.exploited is not None, "such games begin only if there is somebody to exploit"
+            actions[theirs] = self.exploited(tables, theirs, self.config.seed)
         started = perf_counter()
         moves = tables.bot_actions(self.bots, self.config.seed, chosen=owner)
         actions = np.where(owner >= 0, moves, actions)
@@ -232,11 +257,15 @@ class SelfPlay:
         trajectory.write(action=actions, rewards=rewards, policy=policy, has_policy=owner == SELF, values=values)
         trajectory.write(outcome=tables.outcome)
         trajectory.advance()
+        if self.recorder is not None:
+            self.recorder.note(trajectory)
         result.decisions += len(own)
         result.table_steps += B
         over = np.flatnonzero(tables.done)
         if len(over):
             self._collect(over, result)
+            if self.recorder is not None:
+                self.recorder.stop(over, result.episodes[-len(over) :])
             self._keep_records(over, request.records, result)
             self._begin(over, request.opponents)
         result.env_seconds += perf_counter() - started
@@ -257,8 +286,22 @@ class SelfPlay:
             best = ranks == 1 if self.match is None else gained == gained.min()
             result.episodes.append(episode)
             result.opponents.append(kind)
-            met = kind == PAST_SELF or kind >= 0
+            met = kind in (PAST_SELF, EXPLOITED) or kind >= 0
             result.points.append(float((best / best.sum())[self.owner[row] == SELF].item()) if met else 0.5)
+
+    def _end_rollout(self, planner: Planner) -> Rollout:
+        """Rollout of the steps of this call.
+
+        The games in progress are valued by the current network from the seat of the player to move, also for the other
+        seats: where hands are hidden, such a value is what that player can know.
+        """
+        assert self.recorder is not None
+        tables, rows = self.tables, self.recorder.in_progress()
+        values = np.zeros((len(rows), tables.num_players), np.float32)
+        if len(rows):
+            plan = self._plan(planner, rows, tables.decision_keys(self.config.seed + 1), 1.0)
+            values = to_seats(plan.values, tables.to_play[rows], tables.num_players)
+        return self.recorder.finish(rows, values)
 
     def _keep_records(self, over: NDArray[np.int64], most: int, result: PlayResult) -> None:
         """Keep game records of the games that have just ended (the result's last episodes), `most` of them in all."""
@@ -267,7 +310,7 @@ class SelfPlay:
                 result.records.append(self._game_record(row, episode))
 
     def _game_record(self, row: int, episode: Episode) -> GameRecord:
-        names = {SELF: "network", PAST_SELF: "past network"}
+        names = {SELF: "network", PAST_SELF: "past network", EXPLOITED: str(self.config.exploit)}
         if self.kind[row] == BOT_VS_BOT:
             names[SELF] = "bot, then network"
         agents = [names[o] if o < 0 else f"bot:{self.config.game.bots[o]}" for o in self.owner[row].tolist()]
@@ -294,7 +337,8 @@ class SelfPlay:
         require(len(blobs) == self.tables.num_envs, "self-play tables", str(self.tables.num_envs), len(blobs))
         past = {name: array for name, array in state.items() if is_of_past_selves(name)}
         games, fresh = ({n: a for n, a in s.items() if not is_of_past_selves(n)} for s in (state, self.state()))
-        check_saved_games(games, fresh, self.spec, len(self.bots), int(self.tables.rules["max_decisions"]))
+        longest = int(self.tables.rules["max_decisions"])
+        check_saved_games(games, fresh, self.spec, len(self.bots), longest, exploits=self.exploited is not None)
         if not past:  # a checkpoint of an earlier version
             met = np.where(games["kind"] == PAST_SELF, 0, NOBODY).astype(np.int8)
             past = {"past_met": met, "past_current": np.zeros(1, np.int64)}
@@ -314,12 +358,19 @@ class MixedSelfPlay:
     """Self-play worker for several numbers of players: tables for each, which play in turn with parts of one network.
 
     Args:
-      config, worker, workers, device: arguments of `SelfPlay`.
+      config, worker, workers, device, exploited: arguments of `SelfPlay`.
     """
 
-    def __init__(self, config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        config: Config,
+        worker: int = 0,
+        workers: int = 1,
+        device: str = "cpu",
+        exploited: MakeOpponent | None = None,
+    ) -> None:
         counts = config.player_counts()
-        self.parts = {p: SelfPlay(config.at_tables_for(p), worker, workers, device) for p in counts}
+        self.parts = {p: SelfPlay(config.at_tables_for(p), worker, workers, device, exploited) for p in counts}
         self._largest = self.parts[counts[-1]].network
 
     def load_weights(self, weights: Mapping[str, Tensor], past_self: Mapping[str, Tensor] | None = None) -> None:
@@ -333,7 +384,7 @@ class MixedSelfPlay:
         request = replace(request, games=-(-request.games // len(self.parts)))
         results = [part.play(request) for part in self.parts.values()]
         joined = PlayResult(request.version)
-        for name in ("episodes", "opponents", "points", "records"):
+        for name in ("episodes", "opponents", "points", "records", "rollouts"):
             setattr(joined, name, [item for result in results for item in getattr(result, name)])
         for name in ("decisions", "table_steps", "seconds", "env_seconds"):
             setattr(joined, name, sum(getattr(result, name) for result in results))
@@ -357,7 +408,9 @@ class MixedSelfPlay:
             part.load({name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)})
 
 
-def make_worker(config: Config, worker: int = 0, workers: int = 1, device: str = "cpu") -> SelfPlay | MixedSelfPlay:
+def make_worker(
+    config: Config, worker: int = 0, workers: int = 1, device: str = "cpu", exploited: MakeOpponent | None = None
+) -> SelfPlay | MixedSelfPlay:
     """Make a worker for the number of players of the run, or for all numbers if the run mixes several."""
     kind = MixedSelfPlay if len(config.player_counts()) > 1 else SelfPlay
-    return kind(config, worker, workers, device)
+    return kind(config, worker, workers, device, exploited)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -14,7 +14,8 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from muzero.config import Config, cores
+from muzero.agents.agent_spec import AgentSpec, resolve
+from muzero.config import PAST_SELF, Config, cores
 from muzero.runs import checkpoint
 from muzero.runs.files import CheckpointError, WriteError
 from muzero.runs.processes import WorkerDied, pick_device
@@ -49,6 +50,20 @@ def read_config(raw: DictConfig) -> Config:
     assert isinstance(config, Config)
     config.check()
     return config
+
+
+def with_pinned_agents(config: Config) -> Config:
+    """Configuration in which the names of agents are complete: a run's newest checkpoint is named by its iteration."""
+
+    def pin(key: str, name: str) -> str:
+        try:
+            return name if name == PAST_SELF else str(resolve(AgentSpec.parse(name)))
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+
+    also = [pin("evaluation.also", name) for name in config.evaluation.also]
+    exploit = pin("exploit", config.exploit) if config.exploit else None
+    return replace(config, exploit=exploit, evaluation=replace(config.evaluation, also=also))
 
 
 def run_directory(config: Config) -> Path:
@@ -103,8 +118,8 @@ def train(raw: DictConfig) -> int:
     with ExitStack() as stack:
         try:
             if rank_and_size()[0]:
-                return follow(read_config(raw))
-            trainer = stack.enter_context(prepared(read_config(raw)))
+                return follow(with_pinned_agents(read_config(raw)))
+            trainer = stack.enter_context(prepared(with_pinned_agents(read_config(raw))))
         except (ValueError, RunLocked) as error:
             print(f"error: {error}", file=sys.stderr)
             return EXIT_BAD_INPUT

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from muzero.runs.memory import resident_megabytes
+from muzero.selfplay.opponents import EXPLOITED
 
 if TYPE_CHECKING:
     from muzero.selfplay.worker import PlayResult
@@ -24,6 +25,14 @@ def diagnostics(state: RunState, played: list[PlayResult]) -> dict[str, Any]:
         for name, rate, games in zip(curriculum.bots, curriculum.rates, curriculum.games, strict=True)
         if games
     }
+    scaled = [
+        points * len(episode.ranks) / 2
+        for part in played
+        for kind, points, episode in zip(part.opponents, part.points, part.episodes, strict=True)
+        if kind == EXPLOITED and not episode.truncated
+    ]
+    if scaled:
+        met["win_rate_exploited"] = float(np.mean(scaled))
     entropy = [
         -(e.policy[e.has_policy] * np.log(e.policy[e.has_policy] + 1e-9)).sum(1).mean()
         for e in episodes
@@ -33,8 +42,8 @@ def diagnostics(state: RunState, played: list[PlayResult]) -> dict[str, Any]:
         "games": state.games,
         "steps": state.learner.steps,
         "learning_rate": state.learner.learning_rate(),
-        "replay_fill": float(np.mean([replay.fill for replay in replays])),
-        "replay_decisions": sum(len(replay) for replay in replays),
+        **({"replay_fill": float(np.mean([replay.fill for replay in replays]))} if replays else {}),
+        **({"replay_decisions": sum(len(replay) for replay in replays)} if replays else {}),
         "episode_length": float(np.mean(lengths)) if episodes else None,
         "truncated": float(np.mean([episode.truncated for episode in episodes])) if episodes else None,
         "policy_entropy": float(np.mean(entropy)) if entropy else None,

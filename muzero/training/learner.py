@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from muzero.config import LearnerConfig
 from muzero.data.replay_buffer import Batch
+from muzero.data.rollouts import Decisions
 from muzero.model.interface import BaseNetwork
 from muzero.training.backend import NativeTraining, native_training, network_to_train, resolve_precision
 from muzero.training.joint_adamw import JointAdamW, joint_views
 from muzero.training.losses import LOSSES, compiled_losses, window_losses
 from muzero.training.peers import Peers
 
+Losses = Callable[..., tuple[Tensor, Tensor]]  # network, batch, options -> losses [len(NAMES), B], TD errors [B]
 _EMA_SHARE = 10  # at first the average is over a tenth of the steps so far: early weights are soon out of date
 
 
@@ -28,13 +30,13 @@ class DivergedError(RuntimeError):
 class _SmallerTable(nn.Module):
     """Losses of a network for fewer players, whose weights are parts of another network's."""
 
-    def __init__(self, network: BaseNetwork, native: NativeTraining | None) -> None:
+    def __init__(self, network: BaseNetwork, native: NativeTraining | None, compute: Losses) -> None:
         super().__init__()
-        self.network, self.native = network, native
+        self.network, self.native, self.compute = network, native, compute
 
     def forward(self, batch: dict[str, Tensor], *options: Any) -> tuple[Tensor, Tensor]:
-        """See `window_losses`."""
-        return window_losses(network_to_train(self.network, self.native), batch, *options)
+        """Compute the losses of a batch; see `Learner.compute`."""
+        return self.compute(network_to_train(self.network, self.native), batch, *options)
 
 
 class Learner:
@@ -53,7 +55,12 @@ class Learner:
       steps: number of optimiser steps made so far.
       skipped: names of the losses that are not computed because their weight is 0.
       native: native passes of the network, None where torch computes the gradients.
+      NAMES: names of the losses, in the order of `compute`.
+      compute: function that computes the losses and TD errors of a batch, as `window_losses` does.
     """
+
+    NAMES: ClassVar[tuple[str, ...]] = LOSSES
+    compute: ClassVar[Losses] = staticmethod(window_losses)
 
     def __init__(
         self,
@@ -68,7 +75,9 @@ class Learner:
         self.native = native_training(network, config, threads)
         config = resolve_precision(network, config, self.native)
         self.network, self.config, self.discount, self.peers = network, config, discount, peers
-        self._smaller = {few.num_players: _SmallerTable(few, native_training(few, config, threads)) for few in smaller}
+        self._smaller = {
+            few.num_players: _SmallerTable(few, native_training(few, config, threads), self.compute) for few in smaller
+        }
         self.device = next(network.parameters()).device
         decayed = [p for p in network.parameters() if p.ndim > 1]
         others = [p for p in network.parameters() if p.ndim <= 1]
@@ -77,7 +86,8 @@ class Learner:
         self.steps = 0
         self._averages = [values.clone() for values in self.optimizer.values]  # running averages, for config.ema
         self._ema = self._named(self._averages) if config.ema else None
-        self._sums = torch.zeros(len(LOSSES) + 3, device=self.device)  # sums of losses, total, gradient norm, TD error
+        # Sums of losses, total, gradient norm, TD error.
+        self._sums = torch.zeros(len(self.NAMES) + 3, device=self.device)
         self._summed = 0
         self._weighted = -1, self._sums  # iteration, and its loss weights; -1 before the first
         weights = {"reconstruction": config.reconstruction_weight, "consistency": config.consistency_weight}
@@ -110,7 +120,7 @@ class Learner:
             rate *= 0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2
         return rate
 
-    def to_device(self, batch: Batch) -> dict[str, Tensor]:
+    def to_device(self, batch: Batch | Decisions) -> dict[str, Tensor]:
         """Copy the fields of a batch that the losses need to the learner's device."""
         out = {}
         for field in fields(batch):
@@ -125,10 +135,11 @@ class Learner:
             tensor = tensor.pin_memory()
         return tensor.to(self.device, non_blocking=True)
 
-    def step(self, batch: Batch, iteration: int) -> Tensor:
+    def step(self, batch: Batch | Decisions, iteration: int) -> Tensor:
         """Make one optimiser step; returns the TD errors [B] of `window_losses`, on the device, as new priorities."""
         if self.peers is None:
             return self._step(batch, iteration)
+        assert isinstance(batch, Batch), "several processes learn from windows only"
         td_error = self._step(self.peers.deal(batch, iteration), iteration)
         self.peers.finish_step()
         return td_error
@@ -152,7 +163,7 @@ class Learner:
             tensors |= {f"{key}/{name}": tensor for key, tensor in self.optimizer.state[parameter].items()}
         self.peers.share_tensors(tensors)
 
-    def _step(self, batch: Batch, iteration: int) -> Tensor:
+    def _step(self, batch: Batch | Decisions, iteration: int) -> Tensor:
         """Make one optimiser step with a batch, or with this process's share of one."""
         config = self.config
         tensors = self.to_device(batch)
@@ -191,19 +202,23 @@ class Learner:
         """Loss weights of `weights` on the device; copied once per iteration."""
         if self._weighted[0] != iteration:
             named = self.weights(iteration)
-            self._weighted = iteration, self._send(torch.tensor([named[name] for name in LOSSES]))
+            self._weighted = iteration, self._send(torch.tensor([named[name] for name in self.NAMES]))
         return self._weighted[1]
 
     def _losses(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Compute `window_losses` of a batch with the network for its number of players."""
+        """Compute the losses of a batch with the network for its number of players."""
         players = batch["value"].shape[-1]
-        options = (self.config.one_step_share, self.discount, self.skipped)
+        options = self.options()
         if players == self.network.num_players:
-            compute = compiled_losses() if self.config.compile else window_losses
+            compute = compiled_losses() if self.config.compile else self.compute
             return compute(network_to_train(self.network, self.native), batch, *options)
         weights = self.network.weights_for(players, dict(self.network.named_parameters()))
         named = {f"network.{name}": tensor for name, tensor in weights.items()}
         return torch.func.functional_call(self._smaller[players], named, (batch, *options))  # type: ignore[no-any-return]
+
+    def options(self) -> tuple[Any, ...]:
+        """Further arguments of `compute`, after the network and the batch."""
+        return self.config.one_step_share, self.discount, self.skipped
 
     def report(self) -> dict[str, float]:
         """Mean losses over the steps since the last report.
@@ -214,7 +229,7 @@ class Learner:
         sums = (self._sums / max(1, self._summed)).tolist()
         self._sums.zero_()
         self._summed = 0
-        out = dict(zip((*LOSSES, "total", "gradient", "td_error"), sums, strict=True))
+        out = dict(zip((*self.NAMES, "total", "gradient", "td_error"), sums, strict=True))
         broken = {name: number for name, number in out.items() if not math.isfinite(number)}
         if not broken and out["total"] > self.config.largest_loss:
             broken = {"total": out["total"]}

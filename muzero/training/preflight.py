@@ -6,10 +6,13 @@ that they cannot serve, and the error names the key.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import env
-from muzero.config import Config, GameConfig
+from muzero.agents.agent_spec import AgentSpec, build
+from muzero.agents.situation import Situation
+from muzero.config import PAST_SELF, Config, GameConfig
 from muzero.config.fields import require
 from muzero.data.augmentation import SlotPermutation
 from muzero.data.match_table import require_rounds
@@ -20,6 +23,7 @@ from muzero.model.spec import GameSpec
 from muzero.runs.processes import pick_device
 from muzero.search.backend import resolve_backend
 from muzero.training.backend import native_training
+from muzero.training.peers import rank_and_size
 
 
 def preflight(config: Config) -> None:
@@ -42,10 +46,24 @@ def check_game(config: Config) -> None:
     source, codes = config.search.chance_source, config.model.chance == "learned"
     expected = "learned or uniform with model.chance=learned, whose codes are no cards"
     require(not codes or source in ("learned", "uniform"), "search.chance_source", expected, source)
-    for players in config.player_counts():
+    for players in config.player_counts() if config.train.algorithm == "muzero" else ():
         _check_replay_memory(config, players)
+    check_opponents("exploit", [config.exploit] if config.exploit else [], config)
+    check_opponents("evaluation.also", [name for name in config.evaluation.also if name != PAST_SELF], config)
     if config.replay.relabel:
         SlotPermutation(config.game.name, config.game.players)  # refuses games without symmetries
+
+
+def check_opponents(key: str, names: Sequence[str], config: Config) -> None:
+    """Raises a ValueError that names the key of an agent that cannot sit at the tables of a run."""
+    for name in names:
+        try:
+            spec = AgentSpec.parse(name)
+            for players in config.player_counts():
+                tables = env.make(config.game.name, 1, players, config.game.rules)
+                build(spec, config.game.name, players, batch=1).act(Situation.at(tables))
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
 
 
 def _check_tables(game: GameConfig) -> None:
@@ -81,6 +99,8 @@ def _check_replay_memory(config: Config, players: int) -> None:
 def check_machine(config: Config) -> None:
     """Raises a ValueError for a device or a search backend that this machine does not have."""
     device = pick_device(config.runtime.device)
+    one = config.train.algorithm == "muzero" or rank_and_size()[1] == 1
+    require(one, "train.algorithm", "muzero in a run over several processes (torchrun)", config.train.algorithm)
     on_gpu = config.runtime.worker_gpus > 0 if config.runtime.kind == "ray" else device.type == "cuda"
     backend = config.search.backend
     require(on_gpu or backend != "cuda_graphs", "search.backend", "not cuda_graphs where self-play has no GPU", backend)

@@ -24,6 +24,7 @@ from muzero.training import saved_state
 from muzero.training.learner import Learner
 from muzero.training.optimizer_state import optimizer_state, restore_optimizer, rng_from_json, rng_to_json
 from muzero.training.peers import Peers
+from muzero.training.ppo import PpoLearner
 
 if TYPE_CHECKING:
     from muzero.selfplay.worker import PlayResult
@@ -35,7 +36,7 @@ class RunState:
     Attributes:
       network: network for the largest table; its weights serve smaller tables too.
       learner: optimiser of the network.
-      replays: replay buffers by number of players.
+      replays: replay buffers by number of players; none with train.algorithm=ppo, which learns from rollouts at once.
       curriculum, pool: bots and past networks as opponents.
       rng: random stream of sampling and of opponents.
       iteration: number of iterations made.
@@ -46,10 +47,9 @@ class RunState:
 
     def __init__(self, config: Config, device: torch.device, peers: Peers | None = None) -> None:
         self.config = config
-        specs = [GameSpec.of(config.game.name, players) for players in config.player_counts()]
         self.learner = make_learner(config, device, config.runtime.threads or cores(), peers)
         self.network = self.learner.network
-        self.replays = {spec.num_players: make_replay_buffer(config, spec, self.network.frame) for spec in specs}
+        self.replays = make_replay_buffers(config, self.network.frame)
         self.curriculum = Curriculum(config.selfplay.curriculum, config.game.bots)
         self.pool = Pool(config.selfplay.pool)
         self.rng = np.random.default_rng(config.seed)
@@ -81,7 +81,8 @@ class RunState:
         """Add episodes to the replay buffers, and their results to the win rates of the curriculum."""
         for part in played:
             for episode, opponent, points in zip(part.episodes, part.opponents, part.points, strict=True):
-                self.replays[episode.num_players].add(episode)
+                if self.replays:
+                    self.replays[episode.num_players].add(episode)
                 self.games += 1
                 if opponent >= 0 and not episode.truncated:
                     self.curriculum.note(opponent, points, episode.num_players)
@@ -150,6 +151,7 @@ class RunState:
             "player_counts": c.player_counts(),
             "rules": c.game.rules,
             "variant": c.variant,
+            "algorithm": c.train.algorithm,
             "model": asdict(c.model),
             "search": asdict(self.search(self.simulations())),
             "value_rmse": self.value_rmse,
@@ -209,12 +211,22 @@ def make_learner(config: Config, device: torch.device, threads: int, peers: Peer
     specs = [GameSpec.of(config.game.name, players) for players in config.player_counts()]
     network = make_network(specs[-1], config.model).to(device)
     smaller = [make_network(spec, config.model).to(device) for spec in specs[:-1]]
+    if config.train.algorithm == "ppo":
+        return PpoLearner(network, config.learner, config.ppo, smaller, config.search.discount, threads)
     return Learner(network, config.learner, smaller, config.search.discount, threads, peers)
 
 
 def simulations_at(config: Config, iteration: int) -> int:
     """Number of simulations per decision of self-play after so many iterations."""
     return int(scheduled(config.selfplay.simulations, iteration, config.search.simulations))
+
+
+def make_replay_buffers(config: Config, frame: str) -> dict[int, ReplayBuffer]:
+    """Replay buffers of a run by number of players; none if its algorithm keeps no games."""
+    if config.train.algorithm == "ppo":
+        return {}
+    specs = [GameSpec.of(config.game.name, players) for players in config.player_counts()]
+    return {spec.num_players: make_replay_buffer(config, spec, frame) for spec in specs}
 
 
 def make_replay_buffer(config: Config, spec: GameSpec, frame: str) -> ReplayBuffer:

@@ -10,15 +10,14 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from muzero.agents.agents import Searcher
+from muzero.agents.frozen import make_exploited
 from muzero.config import Config, cores, scheduled
 from muzero.data.augmentation import SlotPermutation
 from muzero.data.match_table import match_table
+from muzero.data.rollouts import Rollout
 from muzero.matches.belief_check import check_beliefs, has_card_beliefs
-from muzero.matches.bot_evaluation import evaluate_bots
+from muzero.matches.bot_evaluation import Evaluator
 from muzero.matches.value_check import check_values
-from muzero.model.network import make_network
-from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
 from muzero.runs.display import Display
 from muzero.runs.files import writing
@@ -33,6 +32,8 @@ from muzero.selfplay.worker import PlayRequest, PlayResult
 from muzero.training.iteration_metrics import Seconds, diagnostics, timings
 from muzero.training.learner import DivergedError
 from muzero.training.peers import join_peers, own_device
+from muzero.training.ppo import PpoLearner
+from muzero.training.ppo_epochs import learn_from_rollouts
 from muzero.training.priorities import Priorities
 from muzero.training.reanalysis import Reanalyser
 from muzero.training.run_state import RunState, simulations_at
@@ -60,6 +61,7 @@ class Trainer:
     Attributes:
       state: state of the run, all that a checkpoint holds except the games under way.
       runtime: self-play workers, with the games under way.
+      evaluator: opponents and agents of evaluations.
       asynchronous: whether self-play runs at the same time as the learner.
       threads: number of threads of torch in this process.
       finished: whether the run has reached its number of iterations or minutes.
@@ -80,7 +82,7 @@ class Trainer:
         self.state = RunState(config, self.device, join_peers(config.learner.batch, self.device))
         counts = config.player_counts()
         self.permutations = {p: SlotPermutation(config.game.name, p) for p in counts} if config.replay.relabel else {}
-        self.runtime = make_runtime(config)
+        self.runtime = make_runtime(config, make_exploited)
         found = checkpoint.load_latest(run.path)
         if found:
             self.state.load(found)
@@ -90,7 +92,8 @@ class Trainer:
         self.metrics = Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)
         self._reanalyser = Reanalyser(self.state, self.device)
         self._priorities = Priorities()
-        self._evaluated: Searcher | None = None
+        self.evaluator = Evaluator(config, run.path, self.device, self.state.search(config.evaluation.simulations))
+        self._rollouts: list[Rollout] = []  # steps that have not been learned from, with train.algorithm=ppo
 
     # ---- the loop ----------------------------------------------------------------------------------------------
 
@@ -119,7 +122,7 @@ class Trainer:
                     for _ in range(config.runtime.in_flight if config.runtime.kind == "ray" else 1):
                         self.request()
                 if config.evaluation.every and not self.finished:
-                    self._agent_to_evaluate()  # takes its memory and compiles at the start, not at the first evaluation
+                    self.evaluator.prepare()
                 spare_present_objects()
                 while not self.finished:
                     record, clock = self.iterate()
@@ -161,7 +164,7 @@ class Trainer:
         self.store(played)
         if self.asynchronous:
             self.request()
-        began = time.perf_counter()
+        began, steps = time.perf_counter(), state.learner.steps
         losses = self.learn()
         learning = time.perf_counter() - began
         state.iteration += 1
@@ -173,7 +176,7 @@ class Trainer:
         }
         began = time.perf_counter()
         if self._due(every) or (every and self.finished):
-            record |= evaluate_bots(self._agent_to_evaluate(), self.config)
+            record |= self.evaluator.evaluate(state.iteration, state.network, state.learner.playing_weights())
             record["diagnostics"] |= self._network_diagnostics()
         give_back_memory()
         now = time.perf_counter()
@@ -181,7 +184,7 @@ class Trainer:
             Seconds(whole=now - started, waiting=waiting, learner=learning, evaluation=now - began),
             played,
             iteration=state.iteration,
-            steps=self.config.train.steps if state.learner.steps else 0,
+            steps=state.learner.steps - steps,
             asynchronous=self.asynchronous,
             restarts=getattr(self.runtime, "restarts", 0),
         )
@@ -204,6 +207,8 @@ class Trainer:
     def _opponents(self, past_self: bool) -> OpponentMix:
         """Probabilities of the opponents, with or without a past version of the network."""
         curriculum = self.state.curriculum
+        if self.config.exploit:
+            return OpponentMix(0.0, tuple(0.0 for _ in curriculum.bots), exploited=1.0)
         share = self.config.selfplay.pool.share if past_self else 0.0
         return OpponentMix(
             share, curriculum.shares(), curriculum.bot_vs_bot(), self.config.selfplay.curriculum.takeover_after
@@ -217,17 +222,21 @@ class Trainer:
             with writing(path):
                 record.save(path)
         self.state.store(played)
+        self._rollouts = [rollout for part in played for rollout in part.rollouts]
 
     def learn(self) -> dict[str, float]:
         """Make the learner steps of one iteration; returns the mean losses, or {} before the warm-up is over."""
         c, state = self.config, self.state
+        if isinstance(state.learner, PpoLearner):
+            rollouts, self._rollouts = self._rollouts, []
+            given = state.learner, rollouts, c.ppo, state.rng, state.iteration
+            return learn_from_rollouts(*given, before_step=self.use_free_cores)
         if not state.warmed_up():
             return {}
         if c.replay.reanalyse:
             self._reanalyser.refresh(round(c.replay.reanalyse * c.train.steps * c.learner.batch))
         for _ in range(c.train.steps):
-            # Cores follow the work: once the requested games are played, the learner has the cores of self-play, too.
-            state.learner.use_threads((c.runtime.threads or cores()) if self.runtime.idle else self.threads)
+            self.use_free_cores()
             replay = state.draw_buffer()
             batch = replay.sample(c.learner.batch, state.rng)
             if c.replay.relabel:
@@ -237,6 +246,11 @@ class Trainer:
                 self._priorities.note(replay, batch, td_error)
         self._priorities.finish()
         return state.learner.report()
+
+    def use_free_cores(self) -> None:
+        """Give the learner's next step the cores of self-play, too, once the requested games are played."""
+        all_cores = self.config.runtime.threads or cores()
+        self.state.learner.use_threads(all_cores if self.runtime.idle else self.threads)
 
     def save(self) -> None:
         """Write a checkpoint."""
@@ -258,25 +272,15 @@ class Trainer:
     def _due(self, every: int) -> bool:
         return every > 0 and self.state.iteration % every == 0
 
-    def _agent_to_evaluate(self) -> Searcher:
-        """Agent with the weights of self-play and greedy search, at tables for `game.players`."""
-        config, players = self.config, self.config.game.players
-        if self._evaluated is None:
-            network = make_network(GameSpec.of(config.game.name, players), config.model).to(self.device).eval()
-            search = self.state.search(config.evaluation.simulations)
-            self._evaluated = Searcher(network, search, config.selfplay.tables, name="agent")
-        self._evaluated.planner.network.load_state_dict(self.state.weights_for(players))
-        return self._evaluated
-
     def _network_diagnostics(self) -> dict[str, float]:
         """Errors of the network that self-play uses: of values, against playouts of its policy, and of card beliefs."""
-        c = self.config.evaluation
+        c, state, rules = self.config.evaluation, self.state, self.config.game.rules_for_training()
         if not c.value_positions:
             return {}
-        network, rules = self._agent_to_evaluate().planner.network, self.config.game.rules_for_training()
-        match = match_table(self.config.game)
+        agent = self.evaluator.agent(self.config.game.players, state.network, state.learner.playing_weights())
+        network, match = agent.planner.network, match_table(self.config.game)
         check = check_values(network, rules, positions=c.value_positions, playouts=8, seed=c.seed, match=match)
-        self.state.value_rmse = check.rmse
+        state.value_rmse = check.rmse
         found = {"value_rmse": check.rmse, "value_bias": check.bias, "value_spread": check.spread}
         if has_card_beliefs(network):
             beliefs = check_beliefs(network, rules, positions=c.value_positions, seed=c.seed)

@@ -48,3 +48,19 @@ def test_goal_is_reached_by_the_first_checkpoint_that_is_good_enough() -> None:
     assert reached is not None
     assert reached["iteration"] == 1
     assert time_to_strength.first_to_reach(points, "b", "greedy", 0.6) is None
+
+
+def test_runs_of_ppo_stand_beside_those_of_muzero(run: Path, tmp_path: Path) -> None:
+    """Steps are those of the metrics where they count them, and a policy is never asked to search."""
+    path = make_run(tmp_path / "ppo", "baseline")
+    config = OmegaConf.load(path / CONFIG)
+    config["variant"], config["train"] = "ppo", {"algorithm": "ppo", "steps": 96}
+    OmegaConf.save(config, path / CONFIG)
+    records = [{"iteration": k, "losses": {"total": 1.0}, "diagnostics": {"steps": 7 * k}} for k in range(1, 5)]
+    (path / METRICS).write_text("".join(json.dumps(record) + "\n" for record in records))
+    (path / TIMINGS).write_text("".join(json.dumps({"elapsed": 60.0 * k}) + "\n" for k in range(1, 5)))
+    given = ["--runs", run, path, "--games", 2, "--simulations", 1, *ONE]
+    found = run_script("time_to_strength", tmp_path / "out", *given)
+    points = [(p["variant"], p["minutes"], p["steps"]) for p in found["points"] if p["other"] == "greedy"]
+    assert points == [("belief", 1.0, 10), ("belief", 2.0, 30), ("ppo", 2.0, 14), ("ppo", 4.0, 28)]
+    assert all(("simulations=1" in row["a"]) == (row["variant"] == "belief") for row in found["rows"])

@@ -112,3 +112,18 @@ def test_the_winner_check_reads_the_chance_of_the_player_to_move() -> None:
     assert predicted is not None
     chances: NDArray[np.float32] = predicted[:, 0].softmax(-1)[:, 0].numpy()
     assert check.chances[0] == pytest.approx(chances, abs=1e-5)
+
+
+def test_evaluations_play_deals_of_their_own_and_further_opponents() -> None:
+    rules = {"preset": "official", "max_decisions": 80, **ROUND}  # untrained policies may go on for ever
+    game = GameConfig("skyjo", rules=rules, bots=["random"], held_out_bots=[])
+    search = SearchConfig(simulations=0)
+    config = Config(game=game, model=load_model_config("tiny", "baseline"), evaluation=EvaluationConfig(games=6))
+    torch.manual_seed(0)
+    agent = Searcher(Network(GameSpec.of("skyjo", 3), config.model).eval(), search, 8)
+    other = Searcher(Network(GameSpec.of("skyjo", 3), config.model).eval(), search, 8)
+    found = [evaluate_bots(agent, config, {"other": other}, number=number) for number in (0, 1, 1)]
+    assert list(found[0]["evaluation"]) == ["random", "other"]
+    assert found[0]["evaluation"]["random"]["games"] == 6, "two deals at a table for the agent's three players"
+    assert found[1] == found[2] != found[0]
+    assert found[0]["mean_win_rate"] == found[0]["evaluation"]["random"]["win_rate"], "of the curriculum's bots alone"

@@ -145,3 +145,20 @@ def test_the_command_explains_its_options_and_files(
     shown = capsys.readouterr().out
     for word in ("RUN", "--out", "--smooth", *CURVES, "reliability", "report.md"):
         assert word in shown
+
+
+def test_table_sizes_of_a_mixed_run_have_their_own_win_rates_and_scores(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", mixed=(2, 3))
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    last = json.loads(lines[-1])
+    groups = {name: last[name] for name in ("evaluation", "calibration")}
+    smaller = {**groups, "calibration": {**groups["calibration"], "brier": 0.125}}
+    last["by_players"] = {"2": groups, "3": smaller}
+    (run / "metrics.jsonl").write_text("\n".join([*lines[:-1], json.dumps(last)]) + "\n")
+    found = summary(Run.read(run))
+    assert found["by_players"]["3"] == {"mean_win_rate": found["mean_win_rate"], "brier": 0.125}
+    page = markdown([found], [], "command", 1)
+    assert "| mean win rate, 2 players | mean win rate, 3 players | Brier, 2 players | Brier, 3 players |" in page
+    assert "0.200 | 0.125 |" in page
+    alone = markdown([{**found, "by_players": {}}], [], "command", 1)
+    assert "2 players" not in alone

@@ -78,3 +78,9 @@ def test_every_preset_fits_every_game(preset: str, game: str) -> None:
     changed = compose_config(f"game={game}", f"preset={preset}", "++game.training.max_decisions=123")
     check_game(changed)
     assert changed.game.rules_for_training()["max_decisions"] == 123
+
+
+def test_unknown_opponents_are_refused_before_any_work() -> None:
+    config = compose_config("preset=smoke", "+variant=belief", "evaluation.also=[past_self,bot:nobody]")
+    with pytest.raises(ValueError, match=r"evaluation\.also: .*nobody"):
+        check_game(config)
