@@ -57,7 +57,15 @@ from muzero.runs.processes import multiplies_bf16, pick_device
 from muzero.runs.tensors import weakness
 from muzero.search.backend import resolve_backend
 
-_SEARCH_OPTIONS = ("simulations", "algorithm", "backup", "value_scale", "value_visits", "visit_trust", "max_considered")
+_SEARCH_OPTIONS: tuple[str, ...] = (
+    "simulations",
+    "algorithm",
+    "backup",
+    "value_scale",
+    "value_visits",
+    "visit_trust",
+    "max_considered",
+)
 _SEARCH_OPTIONS += ("chance_source", "correct_luck", "merge")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
