@@ -40,8 +40,8 @@ def test_a_busy_loop_computes_only_when_it_is_asked_to() -> None:
 @needs_proc
 def test_a_stopped_busy_loop_ends_when_its_parent_is_killed() -> None:
     program = """
-import os, signal
-from experiments.common.timing import BusyLoop
+import os, runpy, signal
+BusyLoop = runpy.run_path("experiments/common/timing.py")["BusyLoop"]
 with BusyLoop() as loop:
     print(loop.process_id, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
