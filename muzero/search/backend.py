@@ -1,8 +1,8 @@
 """Choice of the code that computes the network's recurrent step during a search.
 
-The native step (muzero/model/native, C++) is known here, in judge.py and in muzero/training/backend.py, and nowhere else outside its
-folder. To remove it, delete that folder, its import below, with `NATIVE_STEP = None`, and what docs/search.md lists:
-"auto" then means "compiled".
+The native code (muzero/model/native, C++) is known here, in judge.py and in muzero/training/backend.py, and nowhere
+else outside its folder. To remove it, delete that folder, its import below, with `NATIVE_STEP = None`, and what
+docs/search.md lists: "auto" then means "compiled".
 """
 
 from __future__ import annotations

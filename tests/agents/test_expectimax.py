@@ -104,7 +104,7 @@ def test_hidden_cards_make_no_difference() -> None:
 
 
 def test_last_placing_is_as_good_as_the_worlds_can_tell() -> None:
-    """Where any action ends the game, its value is its mean reward: no network is asked, and the rules decide."""
+    """An action that ends the game is worth its mean reward: no network is asked, and the rules decide."""
     tables = played(0, 256, seed=8)
     bots, before = [tables.bot("greedy")] * 2, env.make("skyjo", 256, 2, RULES, auto_reset=False)
     kept: list[bytes] = []
