@@ -37,6 +37,7 @@ from muzero.agents.loading import load_agent
 from muzero.config.fields import require
 from muzero.matches.value_check import check_values
 from muzero.model.interface import BaseNetwork
+from muzero.search.judge import make_native_values
 
 DECK, TAKE = 0, 1
 SOURCE, POSITION = 0, 2  # phases
@@ -163,7 +164,7 @@ def regret_figures(agents: dict[str, Any], last: Positions, worlds: int, seed: i
 def deck_take_figures(network: BaseNetwork, searchers: dict[int, Searcher], source: Positions) -> Row:
     """Advantage of drawing over taking: by search, and by exhaustive search of the turn."""
     tables = source.tables
-    exact = TurnSearch(network).action_values(tables, np.arange(tables.num_envs))
+    exact = TurnSearch(network, native=make_native_values(network)).action_values(tables, np.arange(tables.num_envs))
     truth = exact[:, DECK] - exact[:, TAKE]
     result: Row = {"n": len(truth), "spread": float(truth.std())}
     for count, searcher in searchers.items():

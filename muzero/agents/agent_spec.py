@@ -56,6 +56,7 @@ from muzero.runs import checkpoint
 from muzero.runs.processes import multiplies_bf16, pick_device
 from muzero.runs.tensors import weakness
 from muzero.search.backend import resolve_backend
+from muzero.search.judge import make_native_values
 
 _SEARCH_OPTIONS: tuple[str, ...] = (
     "simulations",
@@ -399,7 +400,8 @@ def _build_simulator(spec: AgentSpec, game: str, players: int, threads: int) -> 
     key, worlds = f"agent {str(spec)!r}", spec.number(int, spec.target, "worlds")
     trained = _network_spec(spec)
     network = load_network(trained, game, players)[0] if trained else None
-    return make_simulator(key, worlds, spec.options, network, env.make(game, 1, players), threads, str(spec))
+    native = make_native_values(network) if network is not None else None
+    return make_simulator(key, worlds, spec.options, network, native, env.make(game, 1, players), threads, str(spec))
 
 
 # ---- value functions by name -----------------------------------------------------------------------------------------
@@ -448,5 +450,5 @@ def _load(text: str, game: str, players: int, rules: tuple[tuple[str, Any], ...]
     if text == LINEAR:
         return fit_value_model(PublicFeatures(info), game, players, options)
     network, _ = load_network(AgentSpec.parse(text), game, players)
-    features = NetworkFeatures(network, info.score_scale)
+    features = NetworkFeatures(network, info.score_scale, make_native_values(network))
     return fit_value_model(features, game, players, options, games=512, positions=16)

@@ -9,6 +9,8 @@ player does not know.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -17,7 +19,9 @@ import env
 from muzero.agents.situation import Situation
 from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork
-from muzero.search.backend import make_native_values
+
+if TYPE_CHECKING:
+    from muzero.search.judge import NativeValues
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,14 +37,15 @@ class TurnSearch:
     Args:
       network: network whose values count where the turn ends.
       worlds: number of samples of the end of a round.
+      native: native judge of positions by the network; None asks it in torch.
     """
 
-    def __init__(self, network: BaseNetwork, worlds: int = 16) -> None:
+    def __init__(self, network: BaseNetwork, worlds: int = 16, native: NativeValues | None = None) -> None:
         require(worlds >= 1, "worlds", "1 or more", worlds)
         expected = f"none in {network.spec.game}, where the next one to decide sees another hand"
         require(not network.spec.private, "network", expected, "one that reads hands")
         self.network, self.worlds = network, worlds
-        self._native = make_native_values(network)
+        self._native = native
         self._device = next(network.parameters()).device
         self._copies: dict[tuple[str, int], env.VecEnv] = {}
         spec = network.spec
@@ -179,11 +184,19 @@ class Expectimax:
     Args:
       network: network whose values count where the turn ends.
       worlds: number of samples of the end of a round.
+      native: native judge of positions by the network; None asks it in torch.
       name: name of the agent in messages.
     """
 
-    def __init__(self, network: BaseNetwork, worlds: int = 16, *, name: str = "expectimax") -> None:
-        self.name, self.turns = name, TurnSearch(network, worlds)
+    def __init__(
+        self,
+        network: BaseNetwork,
+        worlds: int = 16,
+        native: NativeValues | None = None,
+        *,
+        name: str = "expectimax",
+    ) -> None:
+        self.name, self.turns = name, TurnSearch(network, worlds, native)
 
     def act(self, situation: Situation) -> NDArray[np.int64]:
         """See `Agent`."""

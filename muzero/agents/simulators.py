@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import env
 from env.world_search import WorldSearch
@@ -13,6 +13,9 @@ from muzero.agents.situation import Agent
 from muzero.agents.tree_simulator import TreeSimulator
 from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork
+
+if TYPE_CHECKING:
+    from muzero.search.judge import NativeValues
 
 TREES = ("rollout", "ismcts", "pimc", "expectimax")
 """Kinds of search with the real rules, the default first; `rollout` has no tree."""
@@ -37,6 +40,7 @@ def make_simulator(
     worlds: int,
     options: Mapping[str, str],
     network: BaseNetwork | None,
+    native: NativeValues | None,
     tables: env.VecEnv,
     threads: int,
     name: str,
@@ -48,6 +52,7 @@ def make_simulator(
       worlds: number of worlds (for trees: of walks) per decision.
       options: values of the options by name, as text.
       network: network that evaluates positions, None for none.
+      native: native judge of positions by the network, None for none.
       tables: a table of the game.
       threads: number of threads.
       name: name of the agent.
@@ -67,7 +72,7 @@ def make_simulator(
         if tree == "expectimax":
             require(network is not None, "network", "a network with tree=expectimax", None)
             assert network is not None
-            return Expectimax(network, worlds, name=name)
+            return Expectimax(network, worlds, native, name=name)
         if tree == "rollout":
             return Simulator(worlds, bot, network, threads=threads, name=name)
         search = WorldSearch(iterations=worlds, **_tree_settings(tree, worlds, options))

@@ -8,7 +8,7 @@ the game's default bot. It need not be right: a bad value function makes luck ad
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -18,7 +18,9 @@ from torch import Tensor
 import env
 from muzero.data.seats import from_seats
 from muzero.model.interface import BaseNetwork
-from muzero.search.backend import make_native_values
+
+if TYPE_CHECKING:
+    from muzero.search.judge import NativeValues
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -117,11 +119,11 @@ class NetworkFeatures:
     judged from its own view.
     """
 
-    def __init__(self, network: BaseNetwork, score_scale: float) -> None:
+    def __init__(self, network: BaseNetwork, score_scale: float, native: NativeValues | None = None) -> None:
         self.network, self.scale = network, score_scale
         self.size = 5
         self._device = next(network.parameters()).device
-        self._native = make_native_values(network)
+        self._native = native
 
     def read(self, tables: env.VecEnv, rows: Ints) -> NDArray[np.float32]:
         """See `Features`."""

@@ -1,7 +1,7 @@
 """Choice of the code that computes the network's recurrent step during a search.
 
-The native step (muzero/model/native, C++) is known here and in muzero/training/backend.py, and nowhere else outside its
-folder. To remove it, delete that folder, its imports below, with `NATIVE_STEP = NATIVE_VALUES = None`, and what
+The native code (muzero/model/native, C++) is known here, in judge.py and in muzero/training/backend.py, and nowhere
+else outside its folder. To remove it, delete that folder, its import below, with `NATIVE_STEP = None`, and what
 docs/search.md lists: "auto" then means "compiled".
 """
 
@@ -14,12 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muzero.model.native.slot_step import SlotStep
-from muzero.model.native.slot_values import SlotValues
 from muzero.runs.processes import multiplies_bf16
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from mcts import Requests
     from muzero.config import SearchConfig
     from muzero.model.interface import BaseNetwork
@@ -62,35 +59,6 @@ class NativeStep(Protocol):
 
 
 NATIVE_STEP: type[NativeStep] | None = SlotStep
-
-
-class NativeValues(Protocol):
-    """Numbers that a network says about positions, computed without torch.
-
-    Args:
-      network: network to compute, one for which `unsupported_reason` is None.
-    """
-
-    def __init__(self, network: BaseNetwork) -> None: ...
-
-    @staticmethod
-    def unsupported_reason(network: BaseNetwork) -> str | None:
-        """Reason why a network cannot be judged by, as "expected ..., got ...", or None if it can."""
-        ...
-
-    def judge(self, obs: NDArray[np.int16]) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Logits of values, points to come and winner. `SlotValues.judge` explains the shapes."""
-        ...
-
-
-NATIVE_VALUES: type[NativeValues] | None = SlotValues
-
-
-def make_native_values(network: BaseNetwork) -> NativeValues | None:
-    """Make the native judge of positions; None where it cannot run the network, as it is now."""
-    if NATIVE_VALUES is None or NATIVE_VALUES.unsupported_reason(network) is not None:
-        return None
-    return NATIVE_VALUES(network)
 
 
 def resolve_backend(

@@ -17,6 +17,7 @@ from muzero.matches.paired_games import paired_games
 from muzero.model.network import Network
 from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
+from muzero.search.judge import make_native_values
 
 DECK, TAKE = 0, 1
 RULES = {"preset": "official", "episode": "round", "round_reward": 2.0}
@@ -70,7 +71,7 @@ def slow_action(tables: env.VecEnv, mover: int, action: int, judge: Network) -> 
 def test_values_of_actions_are_those_of_a_slow_search(players: int, latent: str) -> None:
     """Early in a round, where nothing is sampled: choosing a place after taking, and keeping or not after drawing."""
     judge = network(players, latent)
-    search = TurnSearch(judge, worlds=1)
+    search = TurnSearch(judge, 1, make_native_values(judge))
     error = 1e-5 if latent == "slots" else 0.02  # a flat network gives equivalent places different values
     for first in (TAKE, DECK):
         tables = played(12, 120, players)
@@ -103,7 +104,7 @@ def test_hidden_cards_make_no_difference() -> None:
 
 
 def test_last_placing_is_as_good_as_the_worlds_can_tell() -> None:
-    """Where any action ends the game, its value is its mean reward: no network is asked, and the rules decide."""
+    """An action that ends the game is worth its mean reward: no network is asked, and the rules decide."""
     tables = played(0, 256, seed=8)
     bots, before = [tables.bot("greedy")] * 2, env.make("skyjo", 256, 2, RULES, auto_reset=False)
     kept: list[bytes] = []

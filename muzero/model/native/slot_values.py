@@ -1,7 +1,7 @@
 """Numbers that a slots network says about positions, in C++: values, points to come and chances to win, no policy.
 
 For callers that judge many positions and choose no action there: luck adjustment and exhaustive searches of a turn.
-`muzero.search.backend` is the only module that uses this one.
+`muzero.search.judge` is the only module that uses this one.
 """
 
 from __future__ import annotations
