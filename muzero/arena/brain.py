@@ -18,10 +18,11 @@ from env.game_record import GameRecord
 from muzero.agents.agent_spec import AgentSpec, build
 from muzero.agents.blunders import blunder
 from muzero.agents.situation import Agent, Situation
-from muzero.arena.analysis import Analyst, Position
+from muzero.arena.analysis import Analyst
 from muzero.arena.catalogue import Offer
 from muzero.arena.live_game import LiveGame
 from muzero.arena.playouts import PlayoutAnalyst
+from muzero.arena.position import Position
 from muzero.arena.review import DEPTH, Review
 
 Work = Callable[[list[Any]], list[Any]]

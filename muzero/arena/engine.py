@@ -23,7 +23,8 @@ from typing import Any, BinaryIO, TextIO
 import env
 from muzero.agents import agent_spec
 from muzero.agents.agent_spec import AgentSpec, shipped_agents
-from muzero.arena.analysis import Analyst, Position, card_names
+from muzero.arena.analysis import Analyst
+from muzero.arena.position import Position, card_names
 from muzero.arena.requests import SCHEMA, Request, parse_request, positions_of
 from muzero.config.fields import require
 

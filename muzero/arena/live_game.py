@@ -18,6 +18,7 @@ from env.fair_deal import FairDeal
 from env.game_record import GameRecord
 from muzero.config.fields import require
 
+SIMULATION = "simulation with the real rules"  # name of the analysis that needs no trained agent
 COUNTS = "counts"  # group of an observation that is no part of the table: it is shown as the exact belief
 
 

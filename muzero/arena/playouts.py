@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import env
 from muzero.agents.value_model import PublicFeatures, ValueModel, fit_value_model
-from muzero.arena.analysis import Position, belief_report
+from muzero.arena.position import Position, belief_report
 
 WORLDS = 64  # of an analysis during a game
 _FIT_GAMES = 512  # games that a value function is fitted to: a fraction of a second
@@ -103,8 +103,6 @@ class PlayoutAnalyst:
     Args:
       worlds: number of worlds of an analysis.
     """
-
-    name = "simulation with the real rules"
 
     def __init__(self, worlds: int = WORLDS) -> None:
         self.worlds = worlds

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 import env
-from muzero.arena.analysis import Position
+from muzero.arena.position import Position
 from muzero.arena.schema import Message, explain
 from muzero.config.fields import require
 

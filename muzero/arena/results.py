@@ -11,13 +11,15 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from muzero.arena.levels import LevelLadder
 from muzero.stats.ratings import ladder
+
+if TYPE_CHECKING:
+    from muzero.arena.levels import LevelLadder
 
 MOST_RESULTS = 10_000  # results that ratings and exports look at
 _MOST_RATED = 200  # players of a table, those with most games: a rating is found by solving for all together

@@ -9,7 +9,7 @@ action is chosen and its gain measured in different worlds, so that the choice d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,13 @@ import env
 from env.game_record import GameRecord
 from muzero.agents.agent_spec import load_value_model
 from muzero.agents.value_model import ValueModel
-from muzero.arena.analysis import Analyst, Position
 from muzero.arena.ledger import Ledger
+from muzero.arena.live_game import SIMULATION
 from muzero.arena.playouts import PlayoutAnalyst, Playouts
+from muzero.arena.position import Position
+
+if TYPE_CHECKING:
+    from muzero.arena.analysis import Analyst
 
 DEPTH = 10  # times the usual simulations and worlds
 _BATCH = 8  # decisions that are judged at a time
@@ -103,7 +107,7 @@ class Review:
             "seat": self.seat,
             "progress": [len(self._ledger.entries) if self._ledger else 0, len(self.record.actions)],
             "complete": self.complete,
-            "judge": f"{self.analyst.spec.target} and simulation" if self.analyst else PlayoutAnalyst.name,
+            "judge": f"{self.analyst.spec.target} and simulation" if self.analyst else SIMULATION,
             "judged": len(self.judgements),
             "agreed": sum(each.played == each.best for each in self.judgements),
             "mistakes": [

@@ -7,13 +7,13 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from muzero.arena.review import Review
 from muzero.config.fields import require
 
 if TYPE_CHECKING:
     from muzero.arena.brain import Brain
     from muzero.arena.catalogue import Catalogue
     from muzero.arena.gallery import Gallery
+    from muzero.arena.review import Review
 
 _MOST = 32  # reviews that are kept
 _MOST_WAITING = 8  # reviews that are not complete

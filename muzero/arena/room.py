@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from env.fair_deal import FairDeal
 from env.game_record import GameRecord
 from muzero.arena.gallery import game_id
-from muzero.arena.live_game import LiveGame
+from muzero.arena.live_game import SIMULATION, LiveGame
 from muzero.arena.messages import encode
-from muzero.arena.playouts import PlayoutAnalyst
 from muzero.config.fields import require
 
 if TYPE_CHECKING:
@@ -178,7 +177,7 @@ class Room:
         self.unrated.add("advice")
         report = await self.rooms.brain.analyse(offer, self.live)
         report.pop("milliseconds", None)  # the only number that is no function of what the seat sees
-        name = offer.name if offer else PlayoutAnalyst.name
+        name = offer.name if offer else SIMULATION
         return encode({"type": "think", "room": self.code, "turn": turn, "agent": name, **report})
 
     def record(self) -> GameRecord:

@@ -27,8 +27,9 @@ from env.play import Leave, find_action, help_text, menu
 from muzero.agents import agent_spec
 from muzero.agents.agent_spec import AgentSpec, build, join_options, resolve, trained_for
 from muzero.agents.situation import Agent, Situation
-from muzero.arena.analysis import Analyst, Position, card_names, default_analyst, exact_belief
+from muzero.arena.analysis import Analyst, default_analyst
 from muzero.arena.live_game import Event, LiveGame, RoundEnd
+from muzero.arena.position import Position, card_names, exact_belief
 from muzero.config.fields import require
 from muzero.matches.arguments import describe_keys, parse_overrides
 

@@ -10,9 +10,9 @@ import pytest
 
 import env
 from env.fair_deal import FairDeal
-from muzero.arena.analysis import Position, hidden_slots
 from muzero.arena.live_game import LiveGame
 from muzero.arena.messages import Create
+from muzero.arena.position import Position, hidden_slots
 from muzero.arena.room import Room
 from tests.arena.conftest import make_rooms
 

@@ -10,9 +10,10 @@ import pytest
 from env.fair_deal import FairDeal
 from env.game_record import GameRecord
 from muzero.agents.agent_spec import AgentSpec
-from muzero.arena.analysis import Analyst, Position
+from muzero.arena.analysis import Analyst
 from muzero.arena.live_game import LiveGame
 from muzero.arena.playouts import PlayoutAnalyst, Playouts, play_out, playout_report
+from muzero.arena.position import Position
 from muzero.arena.review import Review, judge
 
 TABLES = [("skyjo", 2), ("skyjo", 3), ("lama", 3), ("skipbo", 2)]
