@@ -97,7 +97,7 @@ def search_worlds(
             visits[part],
             values[part],
             playout.native,
-            opponents and opponents.native,
+            None if opponents is None else opponents.native,
             iterations=search.iterations,
             worlds=search.worlds,
             own_views=search.own_views,

@@ -9,7 +9,7 @@ player does not know.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -149,8 +149,8 @@ class TurnSearch:
         per_player = max(1, tables.num_slots // tables.num_players)
         slots = np.where(present, self._slots, 0)
         named = self._names[np.where(present, self._roles, 0), slots // per_player, classes[:, slots]]
-        names = self._kind_names + np.where(present, named, np.uint64(0)).sum(2, dtype=np.uint64)
-        first = np.ones(tables.legal.shape, bool)
+        names: NDArray[np.uint64] = self._kind_names + np.where(present, named, np.uint64(0)).sum(2, dtype=np.uint64)
+        first: NDArray[np.bool_] = np.ones(tables.legal.shape, bool)
         for a in range(1, first.shape[1]):
             first[:, a] = ~((names[:, :a] == names[:, a : a + 1]) & tables.legal[:, :a]).any(1)
         return first
@@ -166,7 +166,7 @@ class TurnSearch:
         return self._copies[key]
 
 
-def _fill(numbers: NDArray[np.generic], size: int) -> NDArray[np.generic]:
+def _fill(numbers: NDArray[Any], size: int) -> NDArray[Any]:
     """Repeat numbers until there are `size`."""
     return np.resize(numbers, size)
 
