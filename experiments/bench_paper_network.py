@@ -1,4 +1,4 @@
-"""What makes the paper's network fast on a CPU: ways to compute its products, its searches and its learner steps.
+"""Ways to compute the paper's network on a CPU: its products, its searches and its learner steps, one by one.
 
     python -m experiments.bench_paper_network [--json FILE] [--quick] [--repetitions N]
 

@@ -1,4 +1,4 @@
-"""What search adds to single decisions: its choices against the policy's, judged by playouts with the real rules.
+"""Gains of search at single decisions: its choices against the policy's, judged by playouts with the real rules.
 
     python -m experiments.decision_gains --runs runs/belief --counts 4 16 64 256 --games 4000 --out runs/gains
 

@@ -27,6 +27,8 @@ from typing import Any
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from experiments.bench_training import fill, preset, training
 from experiments.common.yardsticks import flops_of, sgemm_flops
 from muzero.data.replay_buffer import Batch

@@ -58,16 +58,8 @@ from muzero.runs.tensors import weakness
 from muzero.search.backend import resolve_backend
 from muzero.search.judge import make_native_values
 
-_SEARCH_OPTIONS: tuple[str, ...] = (
-    "simulations",
-    "algorithm",
-    "backup",
-    "value_scale",
-    "value_visits",
-    "visit_trust",
-    "max_considered",
-)
-_SEARCH_OPTIONS += ("chance_source", "correct_luck", "merge")
+_TREE_OPTIONS = ("value_scale", "value_visits", "visit_trust", "max_considered", "chance_source", "correct_luck")
+_SEARCH_OPTIONS = ("simulations", "algorithm", "backup", *_TREE_OPTIONS, "merge")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "random": (),
     "bot": (),

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 import env
 from muzero.config import GameConfig
 from muzero.config.fields import require
-from muzero.data.targets import winner_target
 
 Floats = NDArray[np.float64]
 
@@ -104,9 +103,9 @@ class MatchTable:
         over = np.flatnonzero(tables.done & ~tables.truncated)
         if len(over):
             paid = paid.copy()
-            paid[over] += (2 * (self.shares(tables.scores[over]) - winner_target(tables.ranks[over]))).astype(
-                np.float32
-            )
+            best = tables.ranks[over] == 1
+            won = best / best.sum(1, keepdims=True)
+            paid[over] += (2 * (self.shares(tables.scores[over]) - won)).astype(np.float32)
         return paid
 
     def _imagined(self, scores: NDArray[np.int32]) -> Floats:

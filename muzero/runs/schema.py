@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from muzero.config.fields import Section
@@ -208,6 +209,9 @@ def _of_type(kind: Any) -> Check:
     simple: dict[Any, Check] = {bool: flag, int: whole(-(2**63), 2**63 - 1), float: real(), str: text(), Any: _plain}
     if kind in simple:
         return simple[kind]
+    if get_origin(kind) is UnionType:
+        (given,) = (_of_type(one) for one in get_args(kind) if one is not type(None))
+        return lambda value, key: None if value is None else given(value, key)
     if get_origin(kind) is list:
         return listing(_of_type(get_args(kind)[0]), most=1000)
     if get_origin(kind) is dict:

@@ -52,7 +52,7 @@ def test_only_the_backend_modules_import_native_code() -> None:
         and "native" in path.read_text()  # parsing all files would take seconds
         and any(name == NATIVE or name.startswith(f"{NATIVE}.") for name in imported_modules(path))
     ]
-    assert sorted(importers) == ["muzero/search/backend.py", "muzero/training/backend.py"]
+    assert sorted(importers) == ["muzero/search/backend.py", "muzero/search/judge.py", "muzero/training/backend.py"]
 
 
 @pytest.mark.parametrize("native", [True, False])
