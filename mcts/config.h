@@ -123,10 +123,11 @@ struct Config {
     v.real("no_event", &Config::no_event, share,
            "probability of outcome 0 above which there is no chance node: the afterstate is the next position; 1 for "
            "always a chance node");
-    v.flag("correct_luck", &Config::correct_luck,
-           "leave the luck of outcomes out of the values that are backed up through a chance node: the network's value of "
-           "the position after the outcome is subtracted and that of the afterstate added, so that what remains is what "
-           "the search below has found; otherwise few visits judge an action by the cards that they happened to draw");
+    v.flag(
+        "correct_luck", &Config::correct_luck,
+        "leave the luck of outcomes out of the values that are backed up through a chance node: the network's value of "
+        "the position after the outcome is subtracted and that of the afterstate added, so that what remains is what "
+        "the search below has found; otherwise few visits judge an action by the cards that they happened to draw");
     v.integer("tree_threads", &Config::tree_threads, Range{1, 1024}, "threads that share the trees of a batch");
   }
 

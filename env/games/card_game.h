@@ -27,7 +27,7 @@
 
 namespace env {
 
-inline constexpr int kHistoryLength = 16;  // lines of the public history in observations
+inline constexpr int kHistoryLength = 16;      // lines of the public history in observations
 inline constexpr uint32_t kUsualPoints = 16;   // entries of a game's table of usual points of a round
 inline constexpr uint32_t kLongestMatch = 64;  // most rounds of an imagined match
 

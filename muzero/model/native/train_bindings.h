@@ -84,9 +84,10 @@ inline void encoder_pass(SlotTrainer& t, const EncoderWeights& weights, const In
   };
   const int64_t scratch = (kernel.encoder_scratch(part) + 63) / 64 * 64;
   if (sums) {
-    t.backward(rows, scratch, t.encoder.size(), sums, gradient.fresh, [&](int64_t at, int count, void* memory, float* to) {
-      kernel.encoder_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
-    });
+    t.backward(rows, scratch, t.encoder.size(), sums, gradient.fresh,
+               [&](int64_t at, int count, void* memory, float* to) {
+                 kernel.encoder_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
+               });
   } else {
     const int64_t room = kept ? 0 : size * static_cast<int64_t>(sizeof(float));
     t.forward(rows, scratch + room, [&](int64_t at, int count, void* memory) {
@@ -126,9 +127,10 @@ inline void dynamics_pass(SlotTrainer& t, const DynamicsWeights& weights, const 
   };
   const int64_t scratch = kernel.dynamics_scratch(part);
   if (sums) {
-    t.backward(rows, scratch, t.dynamics.size(), sums, gradient.fresh, [&](int64_t at, int count, void* memory, float* to) {
-      kernel.dynamics_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
-    });
+    t.backward(rows, scratch, t.dynamics.size(), sums, gradient.fresh,
+               [&](int64_t at, int count, void* memory, float* to) {
+                 kernel.dynamics_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
+               });
   } else {
     t.forward(rows, scratch, [&](int64_t at, int count, void* memory) {
       kernel.dynamics_forward(part, chunk(at, count), kept + at / kTile * size, memory);
@@ -187,9 +189,10 @@ inline void heads_pass(SlotTrainer& t, const HeadsWeights& weights, const Input&
   };
   const int64_t scratch = kernel.heads_scratch(part);
   if (sums) {
-    t.backward(rows, scratch, t.heads.size(), sums, gradient.fresh, [&](int64_t at, int count, void* memory, float* to) {
-      kernel.heads_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
-    });
+    t.backward(rows, scratch, t.heads.size(), sums, gradient.fresh,
+               [&](int64_t at, int count, void* memory, float* to) {
+                 kernel.heads_backward(part, chunk(at, count), kept + at / kTile * size, to, memory);
+               });
   } else {
     t.forward(rows, scratch, [&](int64_t at, int count, void* memory) {
       kernel.heads_forward(part, chunk(at, count), kept + at / kTile * size, memory);
@@ -246,16 +249,14 @@ inline void bind_trainer(nanobind::module_& m) {
       .def(
           "encoder_backward",
           [](SlotTrainer& t, const EncoderWeights& weights, const Input& obs, const Array& saved, const Input& d_latent,
-             const Array& sums, bool fresh) {
-            encoder_pass(t, weights, obs, saved, std::nullopt, d_latent, {sums, fresh});
-          },
+             const Array& sums,
+             bool fresh) { encoder_pass(t, weights, obs, saved, std::nullopt, d_latent, {sums, fresh}); },
           "weights"_a, "obs"_a, "saved"_a, "d_latent"_a, "sums"_a, "fresh"_a)
       .def(
           "dynamics_forward",
           [](SlotTrainer& t, const DynamicsWeights& weights, const Input& latent, const Input& action,
              const Input& shift, const Input& outcome, const Array& saved, const Array& next) {
-            dynamics_pass(t, weights, latent, action, shift, outcome, saved, next, std::nullopt, std::nullopt,
-                          {});
+            dynamics_pass(t, weights, latent, action, shift, outcome, saved, next, std::nullopt, std::nullopt, {});
           },
           "weights"_a, "latent"_a, "action"_a, "shift"_a, "outcome"_a, "saved"_a, "next"_a)
       .def(
@@ -266,8 +267,8 @@ inline void bind_trainer(nanobind::module_& m) {
             dynamics_pass(t, weights, latent, action, shift, outcome, saved, std::nullopt, d_next, d_latent,
                           {sums, fresh});
           },
-          "weights"_a, "latent"_a, "action"_a, "shift"_a, "outcome"_a, "saved"_a, "d_next"_a, "d_latent"_a,
-          "sums"_a, "fresh"_a)
+          "weights"_a, "latent"_a, "action"_a, "shift"_a, "outcome"_a, "saved"_a, "d_next"_a, "d_latent"_a, "sums"_a,
+          "fresh"_a)
       .def(
           "heads_forward",
           [](SlotTrainer& t, const HeadsWeights& weights, const Input& latent, const Array& saved,
