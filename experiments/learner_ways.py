@@ -26,11 +26,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from hydra.errors import HydraException
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.bench_training import fill, preset, training
 from experiments.common.yardsticks import flops_of, sgemm_flops
+from muzero.config.fields import require
 from muzero.data.replay_buffer import Batch
 from muzero.runs.markdown import markdown_table
 from muzero.training.learner import Learner
@@ -88,8 +90,8 @@ def measure(way: Way, learner: Learner, batches: Sequence[Batch]) -> tuple[float
     return (time.process_time() - cpu) * 1e3 / len(batches), (time.perf_counter() - wall) * 1e3 / len(batches)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Measures all ways in turn, and prints a Markdown table."""
+def main(arguments: Sequence[str]) -> int:
+    """Measures all ways in turn, and prints a Markdown table; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, help="rounds of all ways (default: 9)")
     parser.add_argument("--steps", type=int, default=16, help="steps of a way per round (default: 16)")
@@ -98,7 +100,14 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of the run to change")
     options = parser.parse_args(arguments)
     ways = (*WAYS, COMPILED) if options.compile else WAYS
-    batches, learners = batches_and_learners(ways, options.steps, *options.set)
+    try:
+        require(
+            min(options.rounds, options.steps) > 0, "--rounds, --steps", "1 or more", (options.rounds, options.steps)
+        )
+        batches, learners = batches_and_learners(ways, options.steps, *options.set)
+    except (ValueError, HydraException) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     for way, learner in zip(ways, learners, strict=True):
         print(f"warming up: {way.name}", file=sys.stderr)
         measure(way, learner, batches[:2])
@@ -126,7 +135,8 @@ def main(arguments: Sequence[str]) -> None:
     print(f"\n{flops / 1e9:.2f} GFLOP per step; sgemm {yardstick / 1e9:.0f} GFLOPS on a core; {options.rounds} rounds")
     if options.json:
         options.json.write_text(json.dumps({"gflop": flops / 1e9, "sgemm_gflops": yardstick / 1e9, "ways": figures}))
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
