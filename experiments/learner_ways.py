@@ -101,9 +101,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     ways = (*WAYS, COMPILED) if options.compile else WAYS
     try:
-        require(
-            min(options.rounds, options.steps) > 0, "--rounds, --steps", "1 or more", (options.rounds, options.steps)
-        )
+        require(options.rounds > 0, "--rounds", "1 or more", options.rounds)
+        require(options.steps > 0, "--steps", "1 or more", options.steps)
         batches, learners = batches_and_learners(ways, options.steps, *options.set)
     except (ValueError, HydraException) as error:
         print(f"error: {error}", file=sys.stderr)
