@@ -18,14 +18,8 @@ BELIEF_INLINE Vec where_positive(Vec output, Vec x) { return output > 0 ? x : Ve
 
 BELIEF_INLINE Vec gelu_gradient(Vec x) {
   const Vec z = x * 0.70710678f;
-  const Vec size = reinterpret_cast<Vec>(reinterpret_cast<Ints>(z) & 0x7fffffff);
-  const Vec t = 1.0f / (size * 0.3275911f + 1.0f);
-  Vec p = t * 1.061405429f - 1.453152027f;
-  p = p * t + 1.421413741f;
-  p = p * t - 0.284496736f;
-  p = p * t + 0.254829592f;
   const Vec bell = exp(-z * z);
-  const Vec half_tail = p * t * bell * 0.5f;
+  const Vec half_tail = erf_tail(z, bell) * 0.5f;
   const Vec below = x > 0 ? 1.0f - half_tail : half_tail;  // normal distribution function
   return below + x * bell * 0.39894228f;
 }
