@@ -40,6 +40,9 @@ async function open(page, { game = "Skyjo", round = false, person = false, lesso
   if (lesson) await page.click(".lesson >> text=Skip");
 }
 
+// Cards that can be chosen, and those that carry what the agent thinks of them.
+const badges = (page) => page.evaluate(() => ({ badges: document.querySelectorAll(".badge").length, legal: document.querySelectorAll("button.card.legal").length }));
+
 const over = (page) => page.locator(".result").isVisible();
 
 // Waits until the page asks for something: a decision, the end of a round, or the end of the game.
@@ -90,7 +93,7 @@ const scenarios = {
   async keyboard() {
     const page = await visit();
     await page.keyboard.press("Tab");
-    while ((await page.evaluate(() => document.activeElement.textContent)) !== "Play") await page.keyboard.press("Tab");
+    while (!(await page.evaluate(() => document.activeElement.matches("form button.primary")))) await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await page.waitForSelector(".board");
     await page.locator(".lesson >> text=Skip").focus();
@@ -118,7 +121,7 @@ const scenarios = {
     const episode = page.locator("label.field", { hasText: /^episode/ }).locator("select");
     await episode.focus();
     for (let i = 0; i < 4 && (await episode.inputValue()) !== "round"; i++) await page.keyboard.press("ArrowDown");
-    while ((await page.evaluate(() => document.activeElement.textContent)) !== "Play") await page.keyboard.press("Tab");
+    while (!(await page.evaluate(() => document.activeElement.matches("form button.primary")))) await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     await page.waitForSelector(".board");
     while ((await page.evaluate(() => document.activeElement.textContent)) !== "Skip") await page.keyboard.press("Tab");
@@ -222,7 +225,7 @@ const scenarios = {
     await asked(page);
     await page.waitForSelector(".think table");
     await page.screenshot({ path: join(pictures, "think-lama.png") });
-    return { badges: await page.locator(".badge").count(), ranks: await page.locator(".think caption").count(), exact: await page.locator("rect.exact").count() };
+    return { ...(await badges(page)), ranks: await page.locator(".think caption").count(), exact: await page.locator("rect.exact").count() };
   },
 
   // Findings of axe-core that are serious or critical, on every screen, in light and dark and on a phone.
@@ -272,7 +275,7 @@ const scenarios = {
     await page.waitForSelector(".think table");
     await page.screenshot({ path: join(pictures, "think.png") });
     return {
-      badges: await page.locator(".badge").count(),
+      ...(await badges(page)),
       exact: await page.locator("rect.exact").count(),
       network: await page.locator("rect.network").count(),
     };
