@@ -2,8 +2,8 @@
 
 The network is that of `muzero.model.network` with a flat latent, a transformer encoder and no ego conditioning (the
 `paper` model as a baseline): the same layers and widths, and the weights of the torch network, so that `check` can
-compare the two number by number. It predicts values and rewards of all seats, as ours does; the search, which is for
-one player, uses the root player's.
+compare the two number by number. The search is for one player, so both networks compute the root player's values and
+rewards alone in it.
 """
 
 from __future__ import annotations
@@ -88,15 +88,17 @@ class JaxNetwork:
         x = _gelu(_linear(weights, "dynamics.body.2", x))
         return _norm(weights, "dynamics.norm", latent + _linear(weights, "dynamics.body.4", x))
 
-    def predict(self, weights: Weights, latent: Any, to_play: Any) -> tuple[Any, Any, Any]:
-        """latent [B, L], to_play [B] -> policy logits [B, A], values [B, P], rewards [B, P]"""
+    def predict(self, weights: Weights, latent: Any, to_play: Any, seats: int) -> tuple[Any, Any, Any]:
+        """latent [B, L], to_play [B] -> policy logits [B, A], values and rewards of the first seats [B, seats]"""
         features = _norm(weights, "condition.norm", latent + weights["condition.current.weight"][to_play])
+        bins = len(self.bins)
 
-        def head(name: str) -> Any:
-            return _linear(weights, f"{name}.2", _gelu(_linear(weights, f"{name}.0", features)))
+        def head(name: str, outputs: int | None = None) -> Any:
+            hidden = _gelu(_linear(weights, f"{name}.0", features))
+            return hidden @ weights[f"{name}.2.weight"][:, :outputs] + weights[f"{name}.2.bias"][:outputs]
 
         value, reward = (
-            jax.nn.softmax(head(name).reshape(len(latent), self.players, -1)) @ self.bins
+            jax.nn.softmax(head(name, seats * bins).reshape(len(latent), seats, bins)) @ self.bins
             for name in ("value", "reward")
         )
         return head("policy.head"), value, reward
@@ -116,9 +118,10 @@ class JaxNetwork:
                 latent, torch.from_numpy(action), zeros, torch.from_numpy(to_play), zeros, "maxn"
             )
         ours = [x.numpy() for x in (latent, following, outputs)]
+        predict = jax.jit(partial(self.predict, seats=self.players))
         theirs = [jax.jit(self.represent)(self.weights, obs)]
         theirs.append(jax.jit(self.step)(self.weights, theirs[0], action))
-        theirs.append(jnp.concatenate(jax.jit(self.predict)(self.weights, theirs[1], to_play), 1))
+        theirs.append(jnp.concatenate(predict(self.weights, theirs[1], to_play), 1))
         worst = max(
             float(np.abs(a - np.asarray(b)).max() / max(1.0, np.abs(a).max()))
             for a, b in zip(ours, theirs, strict=True)
@@ -149,12 +152,12 @@ class MctxSearch:
     def _evaluate_roots(self, weights: Weights, obs: Any) -> tuple[Any, Any, Any]:
         """obs [B, W] -> latents [B, L], policy logits [B, A], values [B] of the players to move"""
         latent = self.network.represent(weights, obs)
-        policy, value, _ = self.network.predict(weights, latent, jnp.zeros(len(obs), jnp.int32))
+        policy, value, _ = self.network.predict(weights, latent, jnp.zeros(len(obs), jnp.int32), 1)
         return latent, policy, value[:, 0]
 
     def _recurrent(self, weights: Weights, key: Any, action: Any, latent: Any) -> tuple[Any, Any]:
         latent = self.network.step(weights, latent, action)
-        policy, value, reward = self.network.predict(weights, latent, jnp.zeros(len(action), jnp.int32))
+        policy, value, reward = self.network.predict(weights, latent, jnp.zeros(len(action), jnp.int32), 1)
         discount = jnp.full(len(action), self.config.discount)
         found = mctx.RecurrentFnOutput(reward=reward[:, 0], discount=discount, prior_logits=policy, value=value[:, 0])
         return found, latent

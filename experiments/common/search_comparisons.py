@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 
 import torch
 
 from experiments.common.engines import make_engines
-from experiments.common.searches import PlannedSearch, make_network, search_settings, situations
+from experiments.common.searches import PlannedSearch, lanes_for, make_network, search_settings, situations
 from experiments.common.timing import CONDITIONS, IDLE, busy_figures, median_ratio, speed, speeds_in_turn
 from muzero.config import SearchConfig
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
+from muzero.runs.processes import multiplies_bf16
 
 Figures = dict[str, float]
 
@@ -58,7 +60,8 @@ def compare_with_mctx(
     """Simulations per second of our search and of mctx with the same network, in turn, and their ratio.
 
     Roots are encoded beforehand or not counted. Both searches have the same settings (those in which our visits equal
-    mctx's), and one value, the root player's.
+    mctx's), and one value, the root player's. Where the processor multiplies in bfloat16, our search is measured so as
+    well, as it runs in the paper's preset; mctx stays in single precision.
 
     Args:
       network: network to search with.
@@ -74,14 +77,17 @@ def compare_with_mctx(
       ValueError: the two networks do not compute the same.
     """
     peer = import_module("experiments.common.mctx_peer")
-    torch.set_num_threads(threads)
     theirs, spec = peer.JaxNetwork(network), network.spec
     worst = theirs.check(situations(spec.game, spec.num_players, 32).obs)
     print(f"largest difference of the two networks' numbers: {worst:.1e}\n")
-    print(f"{'algorithm':10}{'sims':>5}{'batch':>6}{'':>6}{'ours sims/s':>14}{'mctx sims/s':>14}{'ratio':>8}")
+    bf16 = multiplies_bf16(torch.device("cpu"))
+    head = f"{'algorithm':10}{'sims':>5}{'batch':>6}{'':>6}{'ours sims/s':>14}{'mctx sims/s':>14}{'ratio':>8}"
+    print(head + (f"{'ours, bf16':>14}{'ratio':>8}" if bf16 else ""))
     figures: Figures = {}
     for batch in batches:
         tables = situations(spec.game, spec.num_players, batch)
+        lanes = lanes_for("paper", batch, threads)
+        torch.set_num_threads(max(1, threads // lanes))
         for algorithm, count in (("puct", simulations), ("gumbel", min(simulations, 16))):
             config = SearchConfig(
                 algorithm=algorithm,
@@ -90,7 +96,8 @@ def compare_with_mctx(
                 unvisited="lowest",
                 max_considered=16,
                 merge=False,
-                tree_threads=threads,
+                lanes=lanes,
+                tree_threads=threads if lanes == 1 else 1,
             )
             ours, mctx = (
                 PlannedSearch(network, config, batch),
@@ -100,14 +107,24 @@ def compare_with_mctx(
                 "ours": partial(ours.simulations_per_s, at_least),
                 "mctx": partial(speed, mctx.run, mctx.simulations, at_least),
             }
+            if bf16:
+                half = PlannedSearch(network, replace(config, bf16=True), batch)
+                works["bf16"] = partial(half.simulations_per_s, at_least)
             speeds = speeds_in_turn(works, rounds, busy)
             for condition in CONDITIONS if busy else (IDLE,):
-                here, there = (statistics.median(speeds[condition][name]) for name in works)
-                ratio = median_ratio(speeds[condition]["ours"], speeds[condition]["mctx"])
-                row = f"{algorithm:10}{count:>5}{batch:>6}{condition:>6}{here:>14,.0f}{there:>14,.0f}{ratio:>8.2f}"
-                print(row, flush=True)
+                found = speeds[condition]
+                middle = {name: statistics.median(found[name]) for name in works}
                 name = f"peer_{algorithm}_b{batch}_{condition}"
-                figures |= {f"{name}_sims_per_s": here, f"{name}_mctx_sims_per_s": there, f"{name}_ratio": ratio}
+                row = f"{algorithm:10}{count:>5}{batch:>6}{condition:>6}{middle['ours']:>14,.0f}{middle['mctx']:>14,.0f}"
+                ratio = median_ratio(found["ours"], found["mctx"])
+                row += f"{ratio:>8.2f}"
+                figures |= {f"{name}_sims_per_s": middle["ours"], f"{name}_mctx_sims_per_s": middle["mctx"]}
+                figures[f"{name}_ratio"] = ratio
+                if bf16:
+                    gain = median_ratio(found["bf16"], found["mctx"])
+                    figures |= {f"{name}_bf16_sims_per_s": middle["bf16"], f"{name}_bf16_gain": gain}
+                    row += f"{middle['bf16']:>14,.0f}{gain:>8.2f}"
+                print(row, flush=True)
     print()
     for condition in CONDITIONS if busy else (IDLE,):
         headline = f"peer_{condition}_ratio"

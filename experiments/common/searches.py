@@ -32,14 +32,22 @@ def situations(game: str, players: int, batch: int) -> env.VecEnv:
     return tables
 
 
+def lanes_for(name: str, batch: int, threads: int) -> int:
+    """Number of lanes of a search: one per core, or one in all if that leaves few games of a large network to each.
+
+    Lanes wait for each other once per search, threads of one matrix product at its end, so lanes lose less to other
+    work on the machine. But each lane reads all weights for its own games.
+    """
+    return 1 if name == "paper" and batch < 32 * threads else min(threads, batch)
+
+
 def search_settings(
     name: str, network: Network, batch: int, threads: int, compile: bool, algorithm: str, simulations: int
 ) -> SearchConfig:
     """Settings of a search that is to be measured; sets the number of torch's threads that go with them.
 
-    Small networks run in a lane per core, large ones in one lane with a parallel matrix product. Slots networks run by
-    the native step; flat ones through torch.compile, which takes half a minute per size, only from 256 games on, the
-    sizes that are used in training.
+    Slots networks run by the native step; flat ones through torch.compile, which takes half a minute per size, only
+    from 256 games on, the sizes that are used in training.
 
     Args:
       name: name of the network.
@@ -50,7 +58,7 @@ def search_settings(
       algorithm: "gumbel" or "puct".
       simulations: number of simulations per decision.
     """
-    lanes = 1 if name == "paper" else min(threads, batch)
+    lanes = lanes_for(name, batch, threads)
     torch.set_num_threads(max(1, threads // lanes))
     native = network.config.latent == "slots"
     compiled = compile and name != "paper" and (native or (lanes > 1 and batch >= 256))

@@ -28,25 +28,28 @@ class PackedWeights:
     """
 
     _WORTH_IT = 1 << 16  # least number of weights for which packing pays
-    _ROWS = 64  # least number of rows for which packing pays
+    _FEWEST_ROWS = 2  # least number of rows for which packing for oneDNN pays
+    _FEWEST_ROWS_MKL = 64  # the same for MKL, which packs anew for every number of rows
     _MOST_KEPT = 4  # numbers of rows for which MKL's packed weights are kept
 
     def __init__(self) -> None:
         self._version: tuple[int, ...] = ()
-        self._kept: dict[int | torch.dtype, tuple[Tensor, Tensor | None]] = {}
+        self._kept: dict[tuple[int | torch.dtype, int], tuple[Tensor, Tensor | None]] = {}
 
     def __reduce__(self) -> tuple[type[PackedWeights], tuple[()]]:
         """Copy of a network packs its own weights: packed ones can neither be copied nor saved."""
         return PackedWeights, ()
 
-    def __call__(self, x: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = False) -> Tensor:
+    def __call__(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, gelu: bool = False, outputs: int | None = None
+    ) -> Tensor:
         """x [..., inputs] -> x weight^T + bias [..., outputs], through GELU if asked for.
 
-        Packed only on a CPU, without gradients, and where it pays.
+        Packed only on a CPU, without gradients, and where it pays. `outputs` computes the first outputs alone.
         """
-        rows = x.numel() // x.shape[-1]
-        if weight.numel() < self._WORTH_IT or rows < self._ROWS or weight.is_inference() or not _can_pack(x):
-            out = F.linear(x, weight, bias)
+        rows, few = x.numel() // x.shape[-1], self._FEWEST_ROWS if PACKS_FOR_ONEDNN else self._FEWEST_ROWS_MKL
+        if weight.numel() < self._WORTH_IT or rows < few or weight.is_inference() or not _can_pack(x):
+            out = F.linear(x, weight[:outputs], bias[:outputs] if bias is not None else None)
             return F.gelu(out) if gelu else out
         version = (weight._version, weight.data_ptr(), bias._version if bias is not None else 0)
         if self._version != version:
@@ -54,18 +57,21 @@ class PackedWeights:
         flat = x.reshape(rows, -1)
         if PACKS_FOR_ONEDNN:
             kind = torch.bfloat16 if torch.is_autocast_enabled("cpu") else torch.float32
-            if kind not in self._kept:
-                given = weight.detach().to(kind)
+            key: tuple[int | torch.dtype, int] = (kind, outputs or len(weight))
+            if key not in self._kept:
+                given = weight.detach()[:outputs].to(kind)
                 packed = torch.ops.mkldnn._reorder_linear_weight(given, rows)
-                self._kept[kind] = packed, bias.detach().to(kind) if bias is not None else None
+                self._kept[key] = packed, bias.detach()[:outputs].to(kind) if bias is not None else None
             activation, how = ("gelu", "none") if gelu else ("none", "")
-            out = torch.ops.mkldnn._linear_pointwise(flat.to(kind), *self._kept[kind], activation, [], how)
+            out = torch.ops.mkldnn._linear_pointwise(flat.to(kind), *self._kept[key], activation, [], how)
         else:
-            if rows not in self._kept:
+            key = (rows, outputs or len(weight))
+            weight, bias = weight[:outputs], bias[:outputs] if bias is not None else None
+            if key not in self._kept:
                 if len(self._kept) > self._MOST_KEPT:
                     self._kept = {}
-                self._kept[rows] = torch.ops.mkl._mkl_reorder_linear_weight(weight.detach(), rows), None
-            out = torch.ops.mkl._mkl_linear(flat, self._kept[rows][0], weight, bias, rows)
+                self._kept[key] = torch.ops.mkl._mkl_reorder_linear_weight(weight.detach(), rows), None
+            out = torch.ops.mkl._mkl_linear(flat, self._kept[key][0], weight, bias, rows)
             out = F.gelu(out) if gelu else out
         return out.view(*x.shape[:-1], -1)
 
@@ -91,9 +97,9 @@ class PackedLinear(nn.Linear):
         super().__init__(inputs, outputs)
         self._packed = PackedWeights()
 
-    def forward(self, x: Tensor, gelu: bool = False) -> Tensor:
-        """x [..., inputs] -> [..., outputs], through GELU if asked for"""
-        return self._packed(x, self.weight, self.bias, gelu)
+    def forward(self, x: Tensor, gelu: bool = False, outputs: int | None = None) -> Tensor:
+        """x [..., inputs] -> [..., outputs], through GELU if asked for; all outputs, or the first so many"""
+        return self._packed(x, self.weight, self.bias, gelu, outputs)
 
 
 class PackedMLP(nn.Sequential):
@@ -109,15 +115,15 @@ class PackedMLP(nn.Sequential):
             layers += [PackedLinear(inputs, outputs), nn.GELU()]
         super().__init__(*layers[:-1])
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x [..., inputs] -> [..., outputs]"""
+    def forward(self, x: Tensor, outputs: int | None = None) -> Tensor:
+        """x [..., inputs] -> [..., outputs]; all outputs, or the first so many"""
         *hidden, last = list(self)[::2]
         for layer in hidden:
             x = layer(x, gelu=True)
-        return last(x)  # type: ignore[no-any-return]
+        return last(x, outputs=outputs)  # type: ignore[no-any-return]
 
 
-def mlp(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
+def mlp(inputs: int, hidden: int, outputs: int) -> PackedMLP:
     """MLP with one hidden layer."""
     return PackedMLP(inputs, hidden, outputs)
 

@@ -226,8 +226,13 @@ class Network(BaseNetwork):
         else:
             own, judged = self._features_of_mover(features, to_play), features
         heads = [self.value] if root else [self.value, self.reward]
-        numbers = [self.support.expectation(head(judged).view(rows, -1, len(self.support.bins))) for head in heads]
-        if only_root and not self.config.ego:
+        N = len(self.support.bins)
+        if only_root and not self.config.ego and self.frame == "root":  # the root's player has the first seat
+            logits = [head(judged, outputs=N) for head in heads]
+        else:
+            logits = [head(judged) for head in heads]
+        numbers = [self.support.expectation(each.view(rows, -1, N)) for each in logits]
+        if only_root and not self.config.ego and self.frame != "root":
             numbers = [self.of_root_player(number, to_play) for number in numbers]
         outcome = [] if root or self.outcome is None else [self.outcome(own).float()]
         return torch.cat([self.policy(boards, own).float(), *outcome, *numbers], 1)
