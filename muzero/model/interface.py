@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from muzero.config.fields import require
+from muzero.model.head_losses import HeadLosses, HeadTargets, head_losses
 from muzero.model.layers import Support
 
 if TYPE_CHECKING:
@@ -193,6 +194,10 @@ class BaseNetwork(nn.Module, ABC):
         return cards.float().softmax(-1)[:, :, 1:].sum(1)
 
     # ---- for the learner ---------------------------------------------------------------------------------
+
+    def compare(self, latent: Tensor, to_play: Tensor, targets: HeadTargets) -> HeadLosses:
+        """latent [B, L], to_play [B] as in `predict`, targets -> losses of the predictions, and values"""
+        return head_losses(self.predict(latent, to_play), targets, self.support, self.points_support)
 
     def values_of_observation(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """obs [B, W] of the players to move -> latents [B, L]; values [B, P] in the frame of the observers"""

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from muzero.model.head_losses import HEAD_LOSSES, HeadTargets
 from muzero.model.interface import BaseNetwork
 
 LOSSES = (
@@ -34,16 +35,6 @@ _COMPARED = 4  # one window of so many is compared with its real positions: enou
 _COMMITMENT = 0.25  # weight of the commitment to learned codes, beside the loss of their prediction
 _SHARPNESS = 4.0  # standard deviation of the logits of a learned code: large enough to be sure of one code
 _UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
-
-
-def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy of [..., N] logits and target distributions -> [...]."""
-    return -(target * logits.float().log_softmax(-1)).sum(-1)
-
-
-def per_ego(target: Tensor, egos: int) -> Tensor:
-    """Roll targets [B, P, ...], seats counted from the frame's first, to each ego's seat first: [B, E, P, ...]."""
-    return torch.stack([target.roll(-ego, 1) for ego in range(egos)], 1)
 
 
 def window_losses(
@@ -74,15 +65,15 @@ def window_losses(
     """
     B, K = batch["actions"].shape
     codes = encode_steps(network, batch) if network.learned_codes else None
-    unrolled, afterstates = _unroll(network, batch, codes)
-    predicted = network.predict(unrolled.flatten(0, 1), batch["to_play"].flatten())
+    unrolled = _unroll(network, batch, codes)
+    row, at = torch.arange(B, device=unrolled.device), batch["after"]
+    some, before = _Parts.apply(unrolled, -(-B // _COMPARED), row, at)  # type: ignore[no-untyped-call]
+    afterstate = None
+    if network.num_outcomes > 1:  # the search asks for it before it knows what chance brings
+        step = batch["actions"][row, at], batch["shifts"][row, at], torch.zeros_like(at)
+        afterstate = network.step(_halve_gradient(before), *step)
     # Padding, because on a GPU an assignment to share[0] would copy a number from the host and wait for it.
     share = F.pad(torch.full((K,), 1.0 / K, device=unrolled.device), (1, 0), value=1.0)
-
-    def over_windows(losses: Tensor, mask: Tensor) -> Tensor:
-        """Weighted sum of losses over the positions of a window, [B (K+1)] or [B, K+1] -> [B]."""
-        return (losses.view(B, K + 1) * mask * share).sum(1)
-
     seen_by_same = (batch["to_play"] == 0).float() if network.spec.private else torch.ones_like(batch["live"])
     reconstructs, consistent = (
         network.decoder is not None and name not in skipped for name in ("reconstruction", "consistency")
@@ -97,62 +88,56 @@ def window_losses(
                 real_latents, values_next = network.values_of_observation(batch["obs"][:, 1:].flatten(0, 1))
             else:
                 real_latents = network.represent(batch["obs"][:few, 1:].flatten(0, 1))
-    target = batch["value"]
+    value = batch["value"]
     if one_step_share:
         assert values_next is not None
         one_step = one_step_values(network, batch, values_next.view(B, K, -1), discount)
         known = one_step_mask(network, batch)
-        target = torch.lerp(target, one_step, one_step_share * known.unsqueeze(2))
-    returns = network.support.two_hot(target)  # distributions (B, K+1, P, N)
-    paid = network.support.two_hot(batch["reward"])  # distributions (B, K, P, N)
-    totals = dict.fromkeys(LOSSES, torch.zeros(B, device=unrolled.device))
-    policy = cross_entropy(predicted.policy, batch["policy"].flatten(0, 1))
-    totals["policy"] = over_windows(policy, batch["policy_mask"])
-    shares = value_shares(network, batch["to_play"].flatten())
-    values = cross_entropy(predicted.value, returns.flatten(0, 1)) * shares
-    totals["value"] = over_windows(values.sum(1), batch["value_mask"])
-    reward = cross_entropy(predicted.reward.view(B, K + 1, *paid.shape[2:])[:, 1:], paid).mean(2)
-    totals["reward"] = (reward * batch["reward_mask"]).sum(1) / K
-    if afterstates is not None:
+        value = torch.lerp(value, one_step, one_step_share * known.unsqueeze(2))
+    to_play = batch["to_play"].flatten()
+    targets = HeadTargets(
+        value=value.flatten(0, 1),
+        reward=F.pad(batch["reward"], (0, 0, 1, 0)).flatten(0, 1),  # no step led to the first position
+        shares=value_shares(network, to_play),
+        policy=batch["policy"].flatten(0, 1),
+        winner=batch["winner"].flatten(0, 1),
+        rank=batch["rank"].flatten(0, 1),
+        points=batch["points"].flatten(0, 1),
+    )
+    found = network.compare(unrolled.flatten(0, 1), to_play, targets)
+    result, rewarded = batch["outcome_mask"], F.pad(batch["reward_mask"], (1, 0))
+    masks = [batch["policy_mask"], batch["value_mask"], rewarded, result, result, result * batch["live"]]
+    of_heads = found.losses[: len(masks)].view(-1, B, K + 1) * torch.stack(masks)
+    nothing = torch.zeros(B, device=unrolled.device)
+    totals = dict.fromkeys(LOSSES[len(masks) :], nothing)
+    if afterstate is not None:
         outcomes = batch["outcomes"] if codes is None else codes.chosen
-        found = _afterstate_losses(network, batch, outcomes, afterstates, returns, paid)
-        totals["afterstate"], totals["outcome"] = found
+        totals["afterstate"], totals["outcome"] = _afterstate_losses(network, batch, outcomes, afterstate, value)
     if codes is not None:
         totals["outcome"] = totals["outcome"] + _COMMITMENT * codes.commitment
-    if predicted.winner is not None and predicted.rank is not None:
-        egos = predicted.winner.shape[1]
-        winner = cross_entropy(predicted.winner, per_ego(batch["winner"].flatten(0, 1), egos)).mean(1)
-        rank = cross_entropy(predicted.rank, per_ego(batch["rank"].flatten(0, 1), egos)).mean((1, 2))
-        totals["winner"] = over_windows(winner, batch["outcome_mask"])
-        totals["rank"] = over_windows(rank, batch["outcome_mask"])
-    if predicted.points is not None:
-        points = network.points_support.two_hot(batch["points"]).flatten(0, 1)
-        losses = (cross_entropy(predicted.points, points) * shares).sum(1)
-        totals["points"] = over_windows(losses, batch["outcome_mask"] * batch["live"])
-    if predicted.cards is not None:
+    if found.cards is not None:
         # Labels are counted from each position's mover; a flat latent counts slots from the root's player.
         same = batch["to_play"] == 0 if network.frame == "root" else torch.ones_like(batch["to_play"]) > 0
-        cards = F.cross_entropy(
-            predicted.cards.float().flatten(0, 1), batch["hidden"].flatten().long(), reduction="none"
-        )
-        totals["cards"] = over_windows(cards.view(B * (K + 1), -1).mean(1), batch["live"] * seen_by_same * same)
+        cards = F.cross_entropy(found.cards.float().flatten(0, 1), batch["hidden"].flatten().long(), reduction="none")
+        mask = batch["live"] * seen_by_same * same * share
+        totals["cards"] = (cards.view(B, K + 1, -1).mean(2) * mask).sum(1)
     compared = batch["live"][:few] * seen_by_same[:few]  # (few, K+1)
     if reconstructs:
-        cards = network.reconstruction_loss(unrolled[:few].flatten(0, 1), batch["obs"][:few].flatten(0, 1))
+        cards = network.reconstruction_loss(some.flatten(0, 1), batch["obs"][:few].flatten(0, 1))
         losses = (cards.view(few, K + 1) * compared * share).sum(1) * (B / few)
         totals["reconstruction"] = F.pad(losses, (0, B - few))
     if consistent:
         assert real_latents is not None
         real = real_latents[: few * K].view(few, K, -1)
-        distance = (unrolled[:few, 1:] - real).square().mean(2)
+        distance = (some[:, 1:] - real).square().mean(2)
         losses = (distance * compared[:, 1:]).sum(1) / K * (B / few)
         totals["consistency"] = F.pad(losses, (0, B - few))
-    value = network.support.expectation(predicted.value.detach()[:, 0]).view(B, K + 1)
+    now = found.value.view(B, K + 1)
     if one_step_share:
-        td_error = ((value - one_step[:, :, 0]).abs() * known).amax(1)
+        td_error = ((now - one_step[:, :, 0]).abs() * known).amax(1)
     else:
-        td_error = (value - batch["value"][:, :, 0])[:, 0].abs()
-    return torch.stack([totals[name] for name in LOSSES]), td_error
+        td_error = (now - batch["value"][:, :, 0])[:, 0].abs()
+    return torch.cat([(of_heads * share).sum(2), torch.stack(list(totals.values()))]), td_error
 
 
 class Codes(NamedTuple):
@@ -191,12 +176,8 @@ def encode_steps(network: BaseNetwork, batch: dict[str, Tensor]) -> Codes:
     return Codes(weights.view(B, K, -1), 1 + index.view(B, K), commitment.view(B, K).mean(1), latents)
 
 
-def _unroll(network: BaseNetwork, batch: dict[str, Tensor], codes: Codes | None = None) -> tuple[Tensor, Tensor | None]:
-    """Latents [B, K+1, L] from the first observations on; and an afterstate [B, L] of each window, if there are any.
-
-    The dynamics are told the outcomes of chance events, or learned codes. The afterstate is the position after one of
-    the steps without being told: the search asks for it before it knows what chance brings.
-    """
+def _unroll(network: BaseNetwork, batch: dict[str, Tensor], codes: Codes | None = None) -> Tensor:
+    """Latents [B, K+1, L] from the first observations on; the dynamics are told outcomes, or learned codes."""
     actions, shifts = batch["actions"], batch["shifts"]
     outcomes = batch["outcomes"] if codes is None else codes.weights
     latent = network.represent(batch["obs"][:, 0])
@@ -204,12 +185,35 @@ def _unroll(network: BaseNetwork, batch: dict[str, Tensor], codes: Codes | None 
     for k in range(actions.shape[1]):
         latent = network.step(_halve_gradient(latent), actions[:, k], shifts[:, k], outcomes[:, k])
         latents.append(latent)
-    unrolled = torch.stack(latents, 1)
-    if network.num_outcomes == 1:
-        return unrolled, None
-    row, at = torch.arange(len(actions), device=actions.device), batch["after"]
-    stepped_from = _halve_gradient(unrolled[row, at])
-    return unrolled, network.step(stepped_from, actions[row, at], shifts[row, at], torch.zeros_like(at))
+    return torch.stack(latents, 1)
+
+
+class _Parts(torch.autograd.Function):
+    """Parts of unrolled latents [B, K+1, L]: those of the first `few` windows, and one latent [B, L] of each window.
+
+    What torch would do too, but with one gradient of the size of the whole instead of one for each part.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, unrolled: Tensor, few: int, row: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.shape = unrolled.shape
+        ctx.save_for_backward(row, at)
+        ctx.set_materialize_grads(False)
+        return unrolled[:few], unrolled[row, at]
+
+    @staticmethod
+    def backward(ctx: Any, d_some: Tensor | None, d_picked: Tensor | None) -> tuple[Tensor | None, ...]:
+        given = d_picked if d_some is None else d_some
+        if given is None:
+            return None, None, None, None
+        few = 0 if d_some is None else len(d_some)
+        gradient = given.new_empty(ctx.shape)
+        if d_some is not None:
+            gradient[:few] = d_some
+        gradient[few:] = 0
+        if d_picked is not None:
+            gradient.index_put_(ctx.saved_tensors, d_picked, accumulate=True)
+        return gradient, None, None, None
 
 
 def _halve_gradient(latent: Tensor) -> Tensor:
@@ -228,31 +232,27 @@ class _Halved(torch.autograd.Function):
 
 
 def _afterstate_losses(
-    network: BaseNetwork,
-    batch: dict[str, Tensor],
-    outcomes: Tensor,
-    afterstates: Tensor,
-    returns: Tensor,
-    paid: Tensor,
+    network: BaseNetwork, batch: dict[str, Tensor], outcomes: Tensor, afterstate: Tensor, value: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Losses [B] of values and rewards, and of outcomes, at the windows' afterstates.
 
     Args:
       outcomes: [B, K] outcomes of the steps, as the game or the network's encoder gives them.
-      afterstates: [B, L] positions after step `batch["after"]`, outcome not told.
-      returns: [B, K+1, P, N] distributions of the value targets.
-      paid: [B, K, P, N] distributions of the rewards.
+      afterstate: [B, L] positions after step `batch["after"]`, outcome not told.
+      value: [B, K+1, P] targets of values.
     """
-    row, at = torch.arange(len(afterstates), device=afterstates.device), batch["after"]
+    row, at = torch.arange(len(afterstate), device=afterstate.device), batch["after"]
     to_play = batch["to_play"][row, at + 1]
-    predicted = network.predict(afterstates, to_play)
-    assert predicted.outcome is not None
+    targets = HeadTargets(
+        value=value[row, at + 1],
+        reward=batch["reward"][row, at],
+        shares=value_shares(network, to_play),
+        outcome=outcomes[row, at],
+    )
+    found = dict(zip(HEAD_LOSSES, network.compare(afterstate, to_play, targets).losses, strict=True))
     mask = batch["after_mask"]
-    values = cross_entropy(predicted.value, returns[row, at + 1]) * value_shares(network, to_play)
-    rewards = cross_entropy(predicted.reward, paid[row, at]).mean(1)
-    unexpected = F.cross_entropy(predicted.outcome.float(), outcomes[row, at], reduction="none")
     known = batch["value_mask"][row, at + 1] * batch["reward_mask"][row, at]
-    return (values.sum(1) + rewards) * mask * known, unexpected * mask
+    return (found["value"] + found["reward"]) * mask * known, found["outcome"] * mask
 
 
 def value_shares(network: BaseNetwork, to_play: Tensor) -> Tensor:

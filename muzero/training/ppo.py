@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from muzero.config import LearnerConfig, PpoConfig
+from muzero.model.head_losses import cross_entropy
 from muzero.model.interface import BaseNetwork
 from muzero.training.learner import Learner, Losses
-from muzero.training.losses import cross_entropy, value_shares
+from muzero.training.losses import value_shares
 
 PPO_LOSSES = ("policy", "value", "entropy", "kl", "clipped")
 """Figures of `ppo_losses`; the last two are not minimised, but tell how far the policy has moved."""

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from muzero.data.replay_buffer import Batch
+from muzero.model.head_losses import per_ego
 from muzero.model.layers import Support
 from muzero.model.network import Network
 from muzero.model.presets import VARIANTS, load_model_config
 from muzero.model.spec import GameSpec
-from muzero.training.losses import LOSSES, per_ego, value_shares, window_losses
+from muzero.training.losses import LOSSES, value_shares, window_losses
 from tests.training.batches import MASKS, B, K, P, a_batch, changed, losses, make, shaken, tensors
 
 

@@ -5,8 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "muzero/model/native/loss_bindings.h"
 #include "muzero/model/native/slot_network.h"
-#include "muzero/model/native/train_bindings.h"
 #include "native/arrays.h"
 
 namespace nb = nanobind;
@@ -95,6 +95,8 @@ NB_MODULE(_native, m) {
     return names;
   });
   bind_trainer(m);
+  bind_losses(m);
+  bind_visible(m);
 }
 
 }  // namespace slot_step

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from muzero.model.head_losses import HEAD_LOSSES, HeadTargets
 from muzero.model.native import _native
 
 if TYPE_CHECKING:
@@ -208,3 +209,70 @@ class Predict(torch.autograd.Function):
         )
         training.give(saved)
         return torch.zeros(1), d_latent, None
+
+
+class Compare(torch.autograd.Function):
+    """Losses of the heads: policy, numbers and outcomes of `Predict` -> losses [kinds, B], value of the first seat [B].
+
+    The backward pass computes the distributions once more, which is cheaper than to save them.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, policy: Tensor, numbers: Tensor, outcome: Tensor, training: SlotTraining, targets: HeadTargets
+    ) -> tuple[Tensor, Tensor]:
+        losses, value = torch.empty(len(HEAD_LOSSES), len(policy)), torch.empty(len(policy))
+        given: tuple[Any, ...] = tuple(None if t is None else t.contiguous().numpy() for t in _in_order(targets))
+        predicted: tuple[Any, ...] = policy.numpy(), numbers.numpy(), _or_none(outcome)
+        native, part = training.native, training.losses
+        results: tuple[Any, ...] = losses.numpy(), value.numpy()
+        _native.losses_forward(native, part, *predicted, *given, *results)
+        ctx.mark_non_differentiable(value)
+        ctx.save_for_backward(policy, numbers, outcome)
+        ctx.kept = native, part, given
+        return losses, value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_losses: Tensor, d_value: Tensor) -> tuple[Tensor | None, ...]:
+        policy, numbers, outcome = ctx.saved_tensors
+        native, part, given = ctx.kept
+        d_policy, d_numbers = torch.empty_like(policy), torch.empty_like(numbers)
+        d_outcome = None if given[-1] is None or not outcome.numel() else torch.empty_like(outcome)
+        predicted: tuple[Any, ...] = policy.numpy(), numbers.numpy(), _or_none(outcome)
+        of_losses = d_losses.contiguous().numpy()
+        results = of_losses, d_policy.numpy(), d_numbers.numpy(), None if d_outcome is None else d_outcome.numpy()
+        _native.losses_backward(native, part, *predicted, *given, *results)
+        return d_policy, d_numbers, d_outcome, None, None
+
+
+class CompareVisible(torch.autograd.Function):
+    """Loss of the decoder: logits of fields [B, S, N] and of equal cards [B, blocks, M], observations -> loss [B].
+
+    Logits of equal cards are empty if the game shows no shared cards.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, fields: Tensor, matches: Tensor, training: SlotTraining, obs: Tensor) -> Tensor:
+        loss = torch.empty(len(fields))
+        given = training.native, training.visible, fields.numpy(), _or_none(matches), obs.numpy()
+        _native.visible_forward(*given, loss.numpy())
+        ctx.save_for_backward(fields, matches)
+        ctx.kept = training, obs
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
+        fields, matches = ctx.saved_tensors
+        training, obs = ctx.kept
+        d_fields, d_matches = torch.empty_like(fields), torch.empty_like(matches)
+        given = training.native, training.visible, fields.numpy(), _or_none(matches), obs.numpy()
+        _native.visible_backward(*given, d_loss.contiguous().numpy(), d_fields.numpy(), _or_none(d_matches))
+        return d_fields, d_matches, None, None
+
+
+def _in_order(targets: HeadTargets) -> tuple[Tensor | None, ...]:
+    """Targets in the order of the native arguments."""
+    first = targets.value, targets.reward, targets.shares
+    return *first, targets.policy, targets.winner, targets.rank, targets.points, targets.outcome

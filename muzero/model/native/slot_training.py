@@ -9,17 +9,20 @@ themselves. `muzero.training.backend` is the only module that uses this one.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from muzero.config.fields import require
+from muzero.model.head_losses import HeadLosses, HeadTargets
 from muzero.model.interface import BaseNetwork, Prediction
 from muzero.model.native import _native
 from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors, flat, of_layers
-from muzero.model.native.slot_passes import ALIGN, Encode, Part, Predict, Step, padded
+from muzero.model.native.slot_passes import ALIGN, Compare, CompareVisible, Encode, Part, Predict, Step, padded
 from muzero.model.native.slot_step import SlotStep
 from muzero.model.network import Network
 from muzero.model.slots import Boards, SlotDynamics, SlotPolicy, SlotTrunk
@@ -113,12 +116,9 @@ class SlotTraining:
 
     def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
         """See `BaseNetwork.predict`; the frame of a slots latent is the mover's, so `to_play` changes nothing."""
-        network, part, rows = self.network, self._part(2), len(latent)
+        network, rows = self.network, len(latent)
         P, N = network.num_players, network.config.value_bins
-        latent = latent.contiguous()
-        outputs = Predict.apply(part.token, latent, part)  # type: ignore[no-untyped-call]
-        policy, numbers, outcome, blocks, own = outputs
-        self._blocks[latent.data_ptr()] = blocks
+        policy, numbers, outcome, cards = self._run_heads(latent)
         sizes = self.head_sizes()
         heads = list(torch.split(numbers, [*sizes, numbers.shape[2] - sum(sizes)], 2))
         value, reward = (head.reshape(rows, P, N) for head in (heads.pop(0), heads.pop(0)))
@@ -126,12 +126,46 @@ class SlotTraining:
         winner = rank = None
         if network.winner is not None:
             winner, rank = heads[0], heads[1].reshape(rows, -1, P, P)
-        cards = None
-        if network.cards is not None:
-            boards = Boards(self._slots(latent), blocks, latent)
-            cards = cast("Tensor", network.cards(boards, own))
         outcomes = outcome[:, : network.num_outcomes] if network.num_outcomes > 1 else None
         return Prediction(policy, value, winner, rank, reward, outcomes, points, cards)
+
+    def compare(self, latent: Tensor, to_play: Tensor, targets: HeadTargets) -> HeadLosses:
+        """See `BaseNetwork.compare`; computes losses and gradients of all heads at once."""
+        *predicted, cards = self._run_heads(latent)
+        losses, value = Compare.apply(*predicted, self, targets)  # type: ignore[no-untyped-call]
+        return HeadLosses(losses, value, cards)
+
+    def _run_heads(self, latent: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Outputs of `Predict` for latents: policy, numbers, outcomes; and the logits of hidden cards."""
+        network, part = self.network, self._part(2)
+        latent = latent.contiguous()
+        policy, numbers, outcome, blocks, own = Predict.apply(part.token, latent, part)  # type: ignore[no-untyped-call]
+        self._blocks[latent.data_ptr()] = blocks
+        if network.cards is None:
+            return policy, numbers, outcome, None
+        boards = Boards(self._slots(latent), blocks, latent)
+        return policy, numbers, outcome, cast("Tensor", network.cards(boards, own))
+
+    @cached_property
+    def losses(self) -> _native.LossPart:
+        """Sizes of the heads' outputs, for the losses in C++."""
+        network, sizes = self.network, self.head_sizes()
+        outcomes = network.num_outcomes
+        counts = {
+            "actions": network.spec.num_actions,
+            "players": network.num_players,
+            "egos": network.num_players if network.config.ego else 1,
+            "bins": network.config.value_bins,
+            "numbers": padded(sum(sizes)),
+            "outcomes": outcomes,
+            "outcome_columns": padded(outcomes) if outcomes > 1 else 0,
+            "points": int(network.points is not None),
+            "ranks": int(network.winner is not None),
+        }
+        values, points = (
+            (float(support.bins[0]), float(support.bins[-1])) for support in (network.support, network.points_support)
+        )
+        return _native.LossPart(counts, values, points)
 
     def values_of_observation(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """See `BaseNetwork.values_of_observation`."""
@@ -144,9 +178,13 @@ class SlotTraining:
         blocks = self._blocks.get(latent.data_ptr())
         if blocks is None or len(blocks) < len(latent) or not latent.is_contiguous():
             return self.network.reconstruction_loss(latent, obs)
-        assert self.network.decoder is not None
-        there = blocks[: len(latent)].view(len(latent), *self._trunk.shape[:2], -1)
-        return cast("Tensor", self.network.decoder(Boards(self._slots(latent), there, latent), obs))
+        decoder = self.network.decoder
+        assert decoder is not None
+        fields, matches = decoder.head(self._slots(latent)), torch.empty(0)
+        if decoder.equal is not None:
+            matches = decoder.matches(blocks[: len(latent)].view(len(latent), -1, decoder.matches.in_features))
+        seen = obs.to(torch.int16).contiguous()
+        return cast("Tensor", CompareVisible.apply(fields, matches, self, seen))  # type: ignore[no-untyped-call]
 
     def _slots(self, latent: Tensor) -> Tensor:
         S, D = self.network.spec.num_slots, self.network.config.slot_dim
@@ -157,6 +195,18 @@ class SlotTraining:
         network = self.network
         heads = (network.value, network.reward, network.points, network.winner, network.rank)
         return [cast("nn.Linear", head).out_features for head in heads if head is not None]
+
+    @cached_property
+    def visible(self) -> _native.Visible:
+        """Columns of observations that the decoder predicts, for its losses in C++."""
+        decoder, spec = self.network.decoder, self.network.spec
+        assert decoder is not None
+        cards, shared = np.zeros((0, 0), np.int32), np.zeros(0, np.int32)
+        if decoder.equal is not None:
+            cards = decoder.equal.slots.flatten(0, 1).numpy().astype(np.int32)
+            shared = decoder.equal.shared.numpy().astype(np.int32)
+        columns = np.ascontiguousarray(decoder.columns.numpy(), np.int32)
+        return _native.Visible(spec.width, np.array(decoder.vocabulary, np.int32), columns, cards, shared)
 
     # ---- parameters as one array per part ----------------------------------------------------------------
 

@@ -103,6 +103,60 @@ struct HeadsRows {
   float* d_latent;
 };
 
+constexpr int kMostPlayers = 8;
+constexpr int kLosses = 7;  // kinds of losses of head_losses.py: policy, value, reward, winner, rank, points, outcome
+
+// Range of the numbers that bins stand for.
+struct Bins {
+  float low, high;
+};
+
+// Sizes of what the losses of head_losses.py are computed from. `numbers` has for each ego: logits of values, rewards,
+// points, winner and ranks.
+struct LossPart {
+  int actions, players, egos;
+  int bins;                       // of each value, reward and number of points
+  int numbers;                    // logits of an ego, padded
+  int outcomes, outcome_columns;  // of chance events; columns are padded
+  bool points, ranks;             // whether there are heads of points, and of winner and ranks
+  Bins values, point_values;
+};
+
+// One chunk of predictions and targets; targets that are null are not compared. Losses and their gradients stand kind by
+// kind, `stride` numbers apart.
+struct LossRows {
+  int rows;
+  int64_t stride;
+  const float *policy, *numbers, *outcome;
+  const float *policy_target, *value_target, *reward_target, *winner_target, *rank_target, *points_target;
+  const int64_t* outcome_target;
+  const float* shares;  // [rows, P] or [P]
+  int shares_step;
+  float *losses, *value;
+  const float* d_losses;
+  float *d_policy, *d_numbers, *d_outcome;
+};
+
+// What SlotDecoder predicts of an observation: the fields of each slot, and how many cards of each block equal each shared
+// card. Indices are columns of observations.
+struct VisiblePart {
+  int slots, fields, logits;            // logits of a slot: those of all its fields
+  const int32_t* vocabulary;            // [fields]
+  const int32_t* column;                // [S, fields]
+  int blocks, block_size, shared;       // blocks of all players; shared is 0 if nothing is compared with shared cards
+  const int32_t *card, *shared_column;  // [blocks, block_size], [shared]
+  int row;                              // numbers of an observation
+};
+
+struct VisibleRows {
+  int rows;
+  const float *fields, *matches;  // [rows, S, logits], [rows, blocks, shared, block_size]
+  const int16_t* obs;
+  float* loss;
+  const float* d_loss;
+  float *d_fields, *d_matches;
+};
+
 // Code for one kind of CPU. Sizes are for one chunk: `saved` in floats, `scratch` in bytes.
 struct TrainKernel {
   const char* name;
@@ -119,6 +173,10 @@ struct TrainKernel {
   int64_t (*heads_scratch)(const HeadsPart&);
   void (*heads_forward)(const HeadsPart&, const HeadsRows&, float* saved, void* scratch);
   void (*heads_backward)(const HeadsPart&, const HeadsRows&, float* saved, float* gradient, void* scratch);
+  void (*losses_forward)(const LossPart&, const LossRows&);
+  void (*losses_backward)(const LossPart&, const LossRows&);
+  void (*visible_forward)(const VisiblePart&, const VisibleRows&);
+  void (*visible_backward)(const VisiblePart&, const VisibleRows&);
 };
 
 extern const TrainKernel train_kernel_base, train_kernel_avx512;

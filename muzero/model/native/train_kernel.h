@@ -5,6 +5,7 @@
 #include "muzero/model/native/train_dynamics.h"
 #include "muzero/model/native/train_encoder.h"
 #include "muzero/model/native/train_heads.h"
+#include "muzero/model/native/train_losses.h"
 
 namespace slot_step {
 namespace {
@@ -29,6 +30,14 @@ void chunk_backward(const Part& part, const Rows& rows, float* saved, float* gra
   Chunk(part, rows, saved, scratch).run_backward(gradient);
 }
 
+void losses_forward(const LossPart& part, const LossRows& rows) { LossChunk(part, rows).run_forward(); }
+
+void losses_backward(const LossPart& part, const LossRows& rows) { LossChunk(part, rows).run_backward(); }
+
+void visible_forward(const VisiblePart& part, const VisibleRows& rows) { VisibleChunk(part, rows).run_forward(); }
+
+void visible_backward(const VisiblePart& part, const VisibleRows& rows) { VisibleChunk(part, rows).run_backward(); }
+
 constexpr TrainKernel train_kernel(const char* name) {
   return {name,
           kWidth,
@@ -44,7 +53,11 @@ constexpr TrainKernel train_kernel(const char* name) {
           floats_saved<HeadsSaved, HeadsPart>,
           scratch_bytes<HeadsWork, HeadsPart>,
           chunk_forward<HeadsChunk, HeadsPart, HeadsRows>,
-          chunk_backward<HeadsChunk, HeadsPart, HeadsRows>};
+          chunk_backward<HeadsChunk, HeadsPart, HeadsRows>,
+          losses_forward,
+          losses_backward,
+          visible_forward,
+          visible_backward};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from muzero.model.head_losses import HEAD_LOSSES, HeadTargets
 from muzero.model.native import _native
 from muzero.model.native.slot_training import SlotTraining
 from muzero.model.network import Network
@@ -98,6 +99,72 @@ def test_gradients_equal_those_of_torch_whichever_board_comes_first() -> None:
 def test_gradients_equal_those_of_torch_in_other_networks(changes: dict[str, object]) -> None:
     for kernel in KERNELS:
         assert_equal_gradients(make(**changes), kernel)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("variant", "players"), [("belief", 2), ("belief", 5), ("baseline", 3), ("baseline", 8)])
+def test_losses_of_heads_and_their_gradients_equal_those_of_torch(variant: str, players: int, kernel: str) -> None:
+    """Targets beyond the bins, on their edges, and with no weight on anything; logits of very different sizes."""
+    network = make(variant, players, points=60.0)
+    training = SlotTraining(network, kernel=kernel)
+    rows, generator = 70, torch.Generator().manual_seed(1)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(rows, *shape, generator=generator)
+
+    latent = draw(network.latent_dim) * 5
+    value = draw(players) * 2
+    value[0], value[1], value[2] = 99.0, -99.0, network.support.bins[-1]
+    policy = draw(network.spec.num_actions).softmax(-1)
+    policy[3] = 0
+    targets = HeadTargets(
+        value=value,
+        reward=draw(players),
+        shares=draw(players).softmax(-1),
+        policy=policy,
+        winner=draw(players).softmax(-1),
+        rank=draw(players, players).softmax(-1),
+        points=draw(players) * 80,
+        outcome=torch.arange(rows) % network.num_outcomes,
+    )
+    weights = torch.rand(len(HEAD_LOSSES), rows, generator=generator)
+    found = []
+    for compute in (training, network):
+        given = latent.clone().requires_grad_()
+        judged = compute.compare(given, torch.zeros(rows, dtype=torch.int64), targets)
+        (judged.losses * weights).sum().backward()
+        assert given.grad is not None
+        found.append({"losses": judged.losses.detach(), "value": judged.value, "gradient": given.grad})
+    assert error(*found) < 2e-5
+    predicted = [name for name, loss in zip(HEAD_LOSSES, found[0]["losses"][:, 4], strict=True) if loss > 0]
+    assert predicted == [name for name in HEAD_LOSSES if variant == "belief" or name not in ("winner", "rank")]
+
+
+def test_losses_of_numbers_that_are_not_finite_are_not_finite() -> None:
+    network = make()
+    training, rows = SlotTraining(network), 3
+    latent = torch.randn(rows, network.latent_dim)
+    latent[1] = torch.nan
+    zeros = torch.zeros(rows, 2)
+    targets = HeadTargets(zeros, zeros, torch.full((1, 2), 0.5))
+    losses = training.compare(latent, torch.zeros(rows, dtype=torch.int64), targets).losses
+    assert losses[1].isnan().tolist() == [False, True, False]
+
+
+def test_targets_and_codes_that_do_not_exist_are_named() -> None:
+    network = make()
+    training, batch = SlotTraining(network), tensors(a_batch(windows=4, players=2))
+    latent = training.represent(batch["obs"][:, 0])
+    zeros = torch.zeros(4, 2)
+    targets = HeadTargets(zeros, zeros, torch.full((1, 2), 0.5), outcome=torch.tensor([0, 1, 99, 0]))
+    with pytest.raises(IndexError, match=r"outcome target 2: expected 0 to \d+, got 99"):
+        training.compare(latent, torch.zeros(4, dtype=torch.int64), targets)
+    assert network.decoder is not None
+    seen = batch["obs"][:, 0].clone()
+    column = int(network.decoder.columns[0, 0])
+    seen[1, column] = 77
+    with pytest.raises(IndexError, match=rf"observation 1, column {column}: expected a code from 0 to \d+, got 77"):
+        training.reconstruction_loss(latent, seen)
 
 
 def test_outcome_that_is_not_told_learns_nothing() -> None:
