@@ -241,7 +241,12 @@ class Compare(torch.autograd.Function):
         d_outcome = None if given[-1] is None or not outcome.numel() else torch.empty_like(outcome)
         predicted: tuple[Any, ...] = policy.numpy(), numbers.numpy(), _or_none(outcome)
         of_losses = d_losses.contiguous().numpy()
-        results = of_losses, d_policy.numpy(), d_numbers.numpy(), None if d_outcome is None else d_outcome.numpy()
+        results: tuple[Any, ...] = (
+            of_losses,
+            d_policy.numpy(),
+            d_numbers.numpy(),
+            None if d_outcome is None else d_outcome.numpy(),
+        )
         _native.losses_backward(native, part, *predicted, *given, *results)
         return d_policy, d_numbers, d_outcome, None, None
 
