@@ -141,6 +141,128 @@ Values run_all(const Parts& parts, const std::string& kernel_name, int threads, 
   return all;
 }
 
+// Losses of random predictions and their gradients, one behind the other. All arrays are as large as they must be.
+Values run_losses(const TrainKernel& kernel, Junk junk) {
+  LossPart p{};
+  p.actions = junk.between(1, 64);
+  p.players = junk.between(1, kMostPlayers);
+  p.egos = junk.below(2) ? p.players : 1;
+  p.bins = junk.between(2, 50);
+  p.points = junk.below(2);
+  p.ranks = junk.below(2);
+  const int seats = p.egos > 1 ? 1 : p.players;
+  const int used = (p.points ? 3 : 2) * seats * p.bins + (p.ranks ? p.players * (1 + p.players) : 0);
+  p.numbers = (used + kAlign - 1) / kAlign * kAlign;
+  p.outcomes = junk.between(2, 20);
+  p.outcome_columns = (p.outcomes + kAlign - 1) / kAlign * kAlign;
+  p.values = {-2.0f, 2.0f};
+  p.point_values = {-60.0f, 60.0f};
+  const int64_t rows = junk.between(1, kTile), P = p.players;
+  const bool compares_policy = junk.below(2), same = junk.below(2);
+  const Values policy = random_values(rows * p.actions, junk), numbers = random_values(rows * p.egos * p.numbers, junk),
+               outcome = random_values(rows * p.outcome_columns, junk), value = random_values(rows * P, junk),
+               reward = random_values(rows * P, junk), winner = random_values(rows * P, junk),
+               rank = random_values(rows * P * P, junk), points = random_values(rows * P, junk),
+               to_policy = random_values(rows * p.actions, junk), shares = random_values((same ? 1 : rows) * P, junk),
+               d_losses = random_values(rows * kLosses, junk);
+  std::vector<int64_t> codes;
+  for (int64_t r = 0; r < rows; ++r) codes.push_back(junk.below(p.outcomes));
+  Values losses(static_cast<size_t>(rows * kLosses)), judged(static_cast<size_t>(rows)), d_policy(policy.size()),
+      d_numbers(numbers.size()), d_outcome(outcome.size());
+  LossRows in{};
+  in.rows = static_cast<int>(rows);
+  in.stride = rows;
+  in.policy = policy.data();
+  in.numbers = numbers.data();
+  in.outcome = outcome.data();
+  in.policy_target = compares_policy ? to_policy.data() : nullptr;
+  in.value_target = value.data();
+  in.reward_target = reward.data();
+  in.winner_target = p.ranks ? winner.data() : nullptr;
+  in.rank_target = p.ranks ? rank.data() : nullptr;
+  in.points_target = p.points ? points.data() : nullptr;
+  in.outcome_target = codes.data();
+  in.shares = shares.data();
+  in.shares_step = same ? 0 : p.players;
+  in.losses = losses.data();
+  in.value = judged.data();
+  in.d_losses = d_losses.data();
+  in.d_policy = d_policy.data();
+  in.d_numbers = d_numbers.data();
+  in.d_outcome = d_outcome.data();
+  kernel.losses_forward(p, in);
+  kernel.losses_backward(p, in);
+  Values all;
+  for (const Values* values : {&losses, &judged, &d_policy, &d_numbers, &d_outcome})
+    all.insert(all.end(), values->begin(), values->end());
+  return all;
+}
+
+// Losses of what random observations show, and their gradients.
+Values run_visible(const TrainKernel& kernel, Junk junk) {
+  VisiblePart p{};
+  p.row = junk.between(4, 40);
+  p.slots = junk.between(1, 20);
+  p.fields = junk.between(1, 3);
+  p.shared = junk.below(3);
+  p.blocks = junk.between(1, 6);
+  p.block_size = junk.between(1, 4);
+  const auto indices = [&](int count, int end) {
+    std::vector<int32_t> out;
+    for (int i = 0; i < count; ++i) out.push_back(junk.below(end));
+    return out;
+  };
+  std::vector<int32_t> vocabulary;
+  for (int f = 0; f < p.fields; ++f) vocabulary.push_back(junk.between(2, 20));
+  for (const int32_t codes : vocabulary) p.logits += codes;
+  const std::vector<int32_t> column = indices(p.slots * p.fields, p.row),
+                             card = indices(p.blocks * p.block_size, p.row), shared = indices(p.shared, p.row);
+  p.vocabulary = vocabulary.data();
+  p.column = column.data();
+  p.card = card.data();
+  p.shared_column = shared.data();
+  const int64_t rows = junk.between(1, kTile);
+  std::vector<int16_t> obs;
+  for (int64_t i = 0; i < rows * p.row; ++i) obs.push_back(static_cast<int16_t>(junk.below(2)));
+  const Values fields = random_values(rows * p.slots * p.logits, junk),
+               matches = random_values(rows * p.blocks * p.shared * p.block_size, junk),
+               d_loss = random_values(rows, junk);
+  Values loss(static_cast<size_t>(rows)), d_fields(fields.size()), d_matches(matches.size());
+  VisibleRows in{};
+  in.rows = static_cast<int>(rows);
+  in.fields = fields.data();
+  in.matches = matches.data();
+  in.obs = obs.data();
+  in.loss = loss.data();
+  in.d_loss = d_loss.data();
+  in.d_fields = d_fields.data();
+  in.d_matches = d_matches.data();
+  kernel.visible_forward(p, in);
+  kernel.visible_backward(p, in);
+  Values all;
+  for (const Values* values : {&loss, &d_fields, &d_matches}) all.insert(all.end(), values->begin(), values->end());
+  return all;
+}
+
+void require_near(const Values& found, const Values& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (size_t k = 0; k < found.size(); ++k) {
+    REQUIRE(std::isfinite(found[k]));
+    REQUIRE(std::abs(found[k] - expected[k]) < 1e-4f * (1.0f + std::abs(expected[k])));
+  }
+}
+
+void fuzz_losses(int inputs, uint64_t seed) {
+  for (int i = 0; i < inputs; ++i) {
+    const Junk junk{{native::make_key({seed, 89, static_cast<uint64_t>(i)}), 0}};
+    for (const TrainKernel* kernel : train_kernels()) {
+      require_near(run_losses(*kernel, junk), run_losses(train_kernel_base, junk));
+      require_near(run_visible(*kernel, junk), run_visible(train_kernel_base, junk));
+    }
+  }
+  std::printf("%d losses by %zu kernels\n", 2 * inputs, train_kernels().size());
+}
+
 void fuzz(int networks, uint64_t seed) {
   Junk junk{{native::make_key({seed, 83}), 0}};
   for (int i = 0; i < networks; ++i) {
@@ -196,5 +318,8 @@ void fuzz(int networks, uint64_t seed) {
 }  // namespace slot_step
 
 int main(int argc, char** argv) {
-  slot_step::fuzz(argc > 1 ? std::atoi(argv[1]) : 40, argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1);
+  const int count = argc > 1 ? std::atoi(argv[1]) : 40;
+  const uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  slot_step::fuzz_losses(5 * count, seed);
+  slot_step::fuzz(count, seed);
 }

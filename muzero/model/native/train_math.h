@@ -1,6 +1,8 @@
 // Layers with gradients, for a chunk of rows. Included by one source file per kind of CPU; see slot_vectors.h.
 #pragma once
 
+#include <stddef.h>
+
 #include "muzero/model/native/slot_tile.h"
 #include "muzero/model/native/train.h"
 
