@@ -38,7 +38,7 @@ def spin_count(program: str, **given: str) -> str | None:
 
 
 def test_the_library_has_read_the_choice_when_a_command_has_loaded_torch() -> None:
-    """The door of training is imported as `python -m` does it, its package first."""
+    """The command of training is imported as `python -m` does it, its package first."""
     count = spin_count("import muzero.train")
     if count is None:
         pytest.skip("torch does not use GNU's OpenMP library here")
