@@ -19,6 +19,7 @@ from muzero.runs import checkpoint, metrics
 from muzero.search.planner import Planner
 from muzero.train import main
 from muzero.training.learner import Learner
+from tests.training.follow import follow
 
 TINY = [
     "preset=smoke",
@@ -98,6 +99,28 @@ def _main(log: str, where: str, argv: list[str], death: Death | None) -> None:
     os.chdir(where)
     sys.argv = ["muzero.train", *argv]
     main()
+
+
+def _peer(log: str, rank: int, port: int, given: tuple[str, ...]) -> None:
+    """Body of one of two processes that share a learner, with the variables that torchrun sets."""
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    follow(*given)
+
+
+def run_peers(port: int, path: str, latent: str, backend: str) -> None:
+    """Run the two processes of `tests.training.follow` to their end, connected through a port."""
+    log = Path(f"{path}.log")
+    peers = [_fork.Process(target=_peer, args=(str(log), rank, port, (path, latent, backend))) for rank in range(2)]
+    for peer in peers:
+        peer.start()
+    for peer in peers:
+        peer.join(WAIT)
+        peer.kill()
+    assert [peer.exitcode for peer in peers] == [0, 0], log.read_text()
 
 
 class Run:
