@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,16 +16,14 @@ from muzero.agents.agent_spec import OPTIONS
 from muzero.matches.command import main, read_arguments, usage
 from muzero.matches.match_config import MatchConfig
 from muzero.runs import checkpoint
-
-
-def evaluate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "muzero.evaluate", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+from tests.forked import run_module
 
 
 def test_the_command_writes_json_csv_and_markdown(tmp_path: Path, run: Path) -> None:
     out = tmp_path / "results" / "match.json"
-    done = evaluate(f"a=checkpoint:{run},simulations=2", "b=bot:naive", "games=8", f"out={out}", "workers=1")
+    done = run_module(
+        "muzero.evaluate", f"a=checkpoint:{run},simulations=2", "b=bot:naive", "games=8", f"out={out}", "workers=1"
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(out.read_text())
     wanted = "games wins draws losses truncated win_rate wilson_low wilson_high elo p_value mean_score_a mean_score_b"

@@ -19,8 +19,9 @@ from muzero.runs import checkpoint, metrics
 from muzero.training.command import train as run_command
 from muzero.training.peers import join_peers, own_device, rank_and_size
 from tests.composing import compose_raw
+from tests.forked import WAIT
 from tests.training.follow import make_learner, train
-from tests.training.processes import TINY, WAIT, result, run_peers, same
+from tests.training.processes import TINY, result, run_peers, same
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_addr=127.0.0.1"]
 

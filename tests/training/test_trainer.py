@@ -17,7 +17,8 @@ from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint, metrics
 from muzero.training import trainer
 from tests.composing import compose_config
-from tests.training.processes import WAIT, Run, result, same
+from tests.forked import WAIT
+from tests.training.processes import Run, result, same
 
 pytestmark = pytest.mark.xdist_group("runs")  # one process has the reference and the fork server
 
