@@ -34,8 +34,7 @@ def describe(game: str, num_players: int = 2, rules: Rules = "official", *, coun
     Args:
       game: name of the game, one of `games()`.
       num_players: players at the table, P.
-      rules: a rule set: the name of one, or a mapping of options with the key "preset" for the named one that they
-        change.
+      rules: name of a rule set, or a mapping of options with the key "preset" for the rule set that they change.
       counts: describe observations with the tokens that count unseen cards.
     """
     preset, options = split_rules(rules)
