@@ -96,7 +96,7 @@ bench-gpu: setup ## measure everything on a GPU; results go to experiments/resul
 	@mkdir -p experiments/results
 	$(BIN)/python experiments/gpu_first_look.py --json experiments/results/gpu_first_look.json $(ARGS)
 
-lint: setup ## check style, types and the order of the rooms: Python, C++ and shell
+lint: setup ## check style, types and the order of the packages: Python, C++ and shell
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from env import _native
 
 Rules = str | Mapping[str, Any]
-"""Rule set: a preset's name, or a mapping of options with the key "preset" for the preset that they change."""
+"""Rule set: the name of one, or a mapping of options with the key "preset" for the named one that they change."""
 
 RuleValue = bool | int | float | str | list[int]
 
@@ -34,7 +34,7 @@ def describe(game: str, num_players: int = 2, rules: Rules = "official", *, coun
     Args:
       game: name of the game, one of `games()`.
       num_players: players at the table, P.
-      rules: a preset's name, or a mapping of options with the key "preset" for the preset that they change.
+      rules: name of a rule set, or a mapping of options with the key "preset" for the rule set that they change.
       counts: describe observations with the tokens that count unseen cards.
     """
     preset, options = split_rules(rules)
@@ -114,7 +114,7 @@ class GameDescription:
       symmetric_blocks: slots of a player that may trade places: whole blocks, and the slots inside a block.
       score_scale: points that pay one unit of reward at round_reward = 1.
       rules: every rule option with its name, meaning, expected values, default and value in this rule set.
-      presets: names of rule sets.
+      presets: names of the rule sets that have one.
       bots: hand-written players, each with its name, idea and parameters.
       stat_names: [S] columns of `VecEnv.stats`.
       state_bytes: size of one table's state.
@@ -193,11 +193,11 @@ class SlotClasses:
 
 
 def split_rules(rules: Rules) -> tuple[str, list[tuple[str, RuleValue]]]:
-    """The preset's name and the options that change it, as the core takes them."""
+    """Name of a rule set and the options that change it, as the core takes them."""
     options = {"preset": rules} if isinstance(rules, str) else dict(rules)
     preset = options.pop("preset", "official")
     if not isinstance(preset, str):
-        raise ValueError(f"rule 'preset': expected a preset's name, got {preset!r}")
+        raise ValueError(f"rule 'preset': expected the name of a rule set, got {preset!r}")
     return preset, [(name, _rule_value(name, value)) for name, value in options.items()]
 
 

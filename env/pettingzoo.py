@@ -49,7 +49,7 @@ def make(
     Args:
       game: name of the game, one of `env.games()`.
       num_players: number of players, P; the agents are "player_0" to "player_{P-1}".
-      rules: a preset's name or a mapping of options, as for `env.make`.
+      rules: the name of a rule set or a mapping of options, as for `env.make`.
       render_mode: "ansi" (`render` returns text), "human" (every change of the table is printed) or None.
       counts: include the tokens that count unseen cards in observations.
     """

@@ -85,7 +85,7 @@ def help_text(names: Sequence[str], legal: Sequence[int]) -> str:
 
 
 def parse_rules(texts: Sequence[str]) -> dict[str, Any]:
-    """Rules as `env.make` takes them, from "PRESET" and "option=value" texts."""
+    """Rules as `env.make` takes them, from the name of a rule set and "option=value" texts."""
     rules: dict[str, Any] = {}
     for text in texts:
         option, equals, value = text.partition("=")
@@ -271,7 +271,7 @@ def make_parser() -> Parser:
         nargs="+",
         metavar="RULE",
         default=[],
-        help="a preset's name and options as option=value; docs/games/GAME.md lists them (default: official)",
+        help="the name of a rule set and options as option=value; docs/games/GAME.md lists them (default: official)",
     )
     parser.add_argument(
         "--seed",

@@ -1,7 +1,7 @@
 // Rule sets as data. `Rules::visit(visitor)` names every option once; reading, printing and documenting options follow
 // from it. A game's `Rules` has
 //   template <class Visitor> void visit(Visitor&)                      one call per option, see RuleVisitor
-//   static std::vector<std::pair<std::string, RuleList>> presets()     named changes of the defaults
+//   static std::vector<std::pair<std::string, RuleList>> presets()     named rule sets, as changes of the defaults
 //   void prepare(int players)                                          refuses impossible rules, derives the rest
 #pragma once
 
@@ -141,7 +141,7 @@ std::vector<RuleDoc> describe_rules(Rules rules) {
   return docs;
 }
 
-// Rules of a preset, changed by the options in order; refuses unknown names, bad values and impossible combinations.
+// Rules of a named rule set, changed by the options in order; refuses unknown names, bad values and impossible combinations.
 template <class Rules>
 Rules make_rules(const std::string& preset, const RuleList& changes, int players) {
   Rules rules;

@@ -43,7 +43,7 @@ def make(
       game: name of the game, one of `games()`.
       num_envs: tables in the batch, B.
       num_players: players at each table, P.
-      rules: a preset's name, or a mapping of options with the key "preset" for the preset that they change.
+      rules: name of a rule set, or a mapping of options with the key "preset" for the rule set that they change.
       seed: number that names the deals, with a table's index and its episode number; the batch size has no influence.
       threads: threads that share the batch.
       auto_reset: start a new episode in the step that ends one. Otherwise a finished table accepts only

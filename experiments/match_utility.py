@@ -208,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the command; returns the exit code."""
     parser = common.make_parser(__doc__, games="matches of bots, and rounds of the points table")
     parser.add_argument("--game", default="skyjo", help="game of several rounds (default: skyjo)")
-    parser.add_argument("--preset", default="official", help="rule preset (default: official)")
+    parser.add_argument("--preset", default="official", help="name of a rule set (default: official)")
     parser.add_argument("--bot", default="", help="bot in all seats (default: the game's default bot)")
     parser.add_argument("--players", nargs="+", type=int, default=[2], metavar="P", help="(default: 2)")
     parser.add_argument("--runs", nargs="+", type=Path, default=[], metavar="RUN", help="run directories to check")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from hydra import compose, initialize_config_module
+from omegaconf import DictConfig
 
 from muzero.config import Config
 from muzero.training.command import read_config
 
 
+def compose_raw(*overrides: str) -> DictConfig:
+    """Configuration of a command line as Hydra hands it to the command."""
+    with initialize_config_module("conf", version_base="1.3"):
+        return compose("config", list(overrides))
+
+
 def compose_config(*overrides: str) -> Config:
     """Configuration of a command line, its numbers checked."""
-    with initialize_config_module("conf", version_base="1.3"):
-        return read_config(compose("config", list(overrides)))
+    return read_config(compose_raw(*overrides))

@@ -1,4 +1,4 @@
-"""The house: rooms in order, files of readable size, imports at the top, commands that are doors."""
+"""The house: packages in order, files of readable size, imports at the top, commands in short files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("env", "mcts", "muzero")
 MOST_LINES = 450
-MOST_ENTRIES = 18  # of muzero/: ten rooms, the settings, six doors, the package itself
+MOST_ENTRIES = 18  # of muzero/: ten packages, the settings, six commands, `__init__.py`
 MOST_LAYERS = 12  # of modules that import each other
 OPTIONAL = {"ray", "wandb", "jax", "mctx", "fastapi", "uvicorn"}  # may be imported inside a function
 
@@ -36,15 +36,15 @@ def test_no_source_file_is_longer_than_the_limit() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
-def test_muzero_shows_rooms_and_doors_and_little_else() -> None:
+def test_muzero_shows_packages_and_commands_and_little_else() -> None:
     top = {path.relative_to(ROOT / "muzero").parts[0] for path in sources("") if (ROOT / "muzero") in path.parents}
     assert len(top) <= MOST_ENTRIES, sorted(top)
     readme = (ROOT / "README.md").read_text()
     own = {"__init__.py"}  # the package itself
-    doors = {
+    commands = {
         name for name in top if name in ("train.py", "evaluate.py", "ladder.py", "report.py", "play.py", "engine.py")
     }
-    unexplained = [name for name in top - own - doors if f"`muzero/{name}" not in readme]
+    unexplained = [name for name in top - own - commands if f"`muzero/{name}" not in readme]
     assert unexplained == []
 
 
@@ -106,8 +106,16 @@ def test_no_more_import_layers_than_the_limit() -> None:
     assert max(layers.values()) <= MOST_LAYERS, sorted(layers.items(), key=lambda item: -item[1])[:20]
 
 
-def test_rooms_import_only_rooms_below_them() -> None:
+def test_packages_import_only_packages_below_them() -> None:
     """The contracts are in pyproject.toml, section importlinter."""
     command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, re.sub(r"\x1b\[[0-9;]*m", "", run.stdout + run.stderr)
+
+
+def test_glossary_is_in_alphabetical_order() -> None:
+    text = (ROOT / "docs" / "map.md").read_text().split("## Glossary")[1]
+    words = re.findall(r"^\| ([^|]+) \| ", text, re.MULTILINE)[1:]
+    assert len(words) > 40
+    assert words == sorted(words)
+    assert len(words) == len(set(words))

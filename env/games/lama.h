@@ -18,7 +18,7 @@
 // (seat 0 the first round). A match ends after the round in which a player's total is 40 or more; the lowest total
 // wins, equal lowest totals share the win.
 //
-// These are the official rules, for up to 6 players in print. The preset `report` is the game of P. Romero Marimon, The
+// These are the official rules, for up to 6 players in print. The rule set `report` is the game of P. Romero Marimon, The
 // L.A.M.A. card game (2022): every card counts, equal ones too; no chips are returned; a round also ends when all but
 // one have folded; seat 0 starts every round; and a game in which nothing is left to draw is aborted.
 //

@@ -40,7 +40,7 @@ HELP = {
     "opponents": "one agent for all other seats, or [AGENT,AGENT] for each; by default the one shipped for the game, "
     "else its default bot",
     "adviser": "agent with search that answers ?; by default an opponent that can, else the one shipped for the game",
-    "rules": "a preset, or options, such as rules.target=50; docs/games/GAME.md lists them",
+    "rules": "a named rule set, or options, such as rules.target=50; docs/games/GAME.md lists them",
     "seed": "seed of the cards; by default a new one",
     "record": "file of the game record; by default runs/games/GAME-SEED.json",
 }

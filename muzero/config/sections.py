@@ -219,7 +219,8 @@ class GameConfig(Section):
     name: str = text("", "name of a game in env.games()")
     players: int = setting(2, "players at a table")
     rules: dict[str, Any] = setting(
-        {"preset": "official"}, "rule set to play and evaluate by: a rule preset's name under `preset`, and options"
+        {"preset": "official"},
+        "rule set to play and evaluate by: the name of one under `preset`, and changes of its options",
     )
     training: dict[str, Any] = setting({}, "rule options added for self-play: rewards, shorter episodes")
     utility: str = choice(

@@ -37,7 +37,7 @@ def parse_overrides(kind: type[T], arguments: Sequence[str], keys: Mapping[str, 
         where = f"{key}: " if key in keys else ""
         raise ValueError(f"{where}{str(error).splitlines()[0]}; keys are {', '.join(keys)}") from None
     good = isinstance(config.rules, str | Mapping)
-    require(good, "rules", "a preset, or options as in rules.episode=round", config.rules)
+    require(good, "rules", "a named rule set, or options as in rules.episode=round", config.rules)
     return config, {str(key) for key in given}
 
 

@@ -1,6 +1,6 @@
-"""Presets and variants of the model: conf/model/*.yaml as configurations, and a table of their sizes.
+"""Sizes and variants of the model: conf/model/*.yaml as configurations, and a table of their parameter counts.
 
-The table of parameter counts is printed by `python -m muzero.model.presets`.
+The table is printed by `python -m muzero.model.presets`.
 """
 
 from __future__ import annotations

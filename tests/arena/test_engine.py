@@ -22,6 +22,7 @@ from muzero.arena.analysis import Analyst
 from muzero.arena.engine import Engine, main, serve
 from muzero.arena.live_game import LiveGame
 from muzero.arena.requests import SCHEMA
+from tests.forked import run_module
 
 AGENT = "agent:skyjo-belief,simulations=4"
 RECORD: dict[str, Any] = {"game": "skyjo", "players": 2, "seed": 5, "actions": [0, "discard", 6]}
@@ -181,15 +182,7 @@ def test_a_line_that_is_too_long_is_refused_and_the_next_one_answered(
 
 def test_the_process_answers_bad_and_good_lines_and_ends_with_its_input() -> None:
     lines = ["garbage", json.dumps({"id": "a", "record": RECORD}), "", "[" * 100000, json.dumps({"id": "b"})]
-    found = subprocess.run(
-        [sys.executable, "-m", "muzero.engine", f"agent={AGENT}"],
-        input="\n".join(lines),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).parents[2],
-    )
+    found = run_module("muzero.engine", f"agent={AGENT}", given="\n".join(lines))
     assert found.returncode == 0, found.stderr
     answers = [json.loads(line) for line in found.stdout.splitlines()]
     assert sorted("error" in answer for answer in answers) == [False, True, True, True]

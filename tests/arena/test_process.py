@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-ROOT = Path(__file__).parents[2]
+from tests.forked import start_module
 
 
 @contextmanager
-def server(port: int, store: str) -> Iterator[subprocess.Popen[bytes]]:
+def server(port: int, store: str) -> Iterator[ForkServerProcess]:
     """Server process that answers at the port."""
-    command = [sys.executable, "-m", "muzero.arena", f"port={port}", f"store={store}", "pace=0"]
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    process = start_module("muzero.arena", f"port={port}", f"store={store}", "pace=0")
     try:
         for _ in range(300):
             with socket.socket() as probe:
@@ -34,7 +30,7 @@ def server(port: int, store: str) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         process.kill()
-        process.wait()
+        process.join()
 
 
 @pytest.fixture
@@ -77,7 +73,7 @@ def test_games_go_on_after_the_server_is_killed(port: int, store: str) -> None:
                 link.send(json.dumps({"type": "act", "turn": view["turn"], "action": view["legal"][0]}))
                 before.append(my_turn(link))
         process.kill()  # SIGKILL
-        process.wait()
+        process.join()
     with server(port, store):
         for seat, view in zip(seats, before, strict=True):
             with open_socket(port) as link:

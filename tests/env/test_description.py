@@ -76,7 +76,7 @@ def test_players_and_rules_are_checked(case: Case) -> None:
             env.describe(case.game, players)
     with pytest.raises(ValueError, match="rule 'nonsense'"):
         env.describe(case.game, rules={"nonsense": 1})
-    with pytest.raises(ValueError, match="rule 'preset': expected a preset's name, got 3"):
+    with pytest.raises(ValueError, match="rule 'preset': expected the name of a rule set, got 3"):
         env.describe(case.game, rules={"preset": 3})
 
 

@@ -1,4 +1,4 @@
-"""L.A.M.A.: situations worked out by hand, options and presets, and the published strategies."""
+"""L.A.M.A.: situations worked out by hand, options and named rule sets, and the published strategies."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_match_ends_at_the_target_and_ties_share_the_win() -> None:
     assert game.rewards == [0, 0, -1]
 
 
-# ------------------------------------------------------------------------------------- options and presets
+# ---------------------------------------------------------------------------------- options and named rule sets
 
 # Each option: a value other than the default, and a setting in which the difference shows.
 CHANGES: list[tuple[str, Any, dict[str, Any]]] = [

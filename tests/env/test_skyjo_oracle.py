@@ -101,7 +101,7 @@ def cards_on_table(game: Skyjo) -> list[int]:
 
 
 def test_presets_change_defaults_and_nonsense_is_refused() -> None:
-    """Presets change the defaults, overrides change the presets, and nonsense is refused."""
+    """Named rule sets change the defaults, overrides change these, and nonsense is refused."""
     assert make_rules() == RULES
     assert sum(RULES["deck"]) == 150
     assert make_rules("summary", target=50)["cleared_cards"] == "out_of_play"

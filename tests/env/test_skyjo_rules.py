@@ -1,4 +1,4 @@
-"""Skyjo's options and presets: every one changes play, and impossible ones are refused by name."""
+"""Skyjo's options and named rule sets: every one changes play, and impossible ones are refused by name."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_every_rule_option_is_tested() -> None:
     assert {option for option, _, _ in CHANGES} == set(env.make("skyjo").rules)
 
 
-@pytest.mark.parametrize("preset", ["official", "summary", "skynet", "reichel"])
-def test_presets_are_what_the_page_says(preset: str) -> None:
+@pytest.mark.parametrize("name", ["official", "summary", "skynet", "reichel"])
+def test_named_rule_sets_are_what_the_page_says(name: str) -> None:
     official = env.make("skyjo").rules
     summary = {
         "cleared_cards": "out_of_play",
@@ -78,7 +78,7 @@ def test_presets_are_what_the_page_says(preset: str) -> None:
         "max_decisions": 1500,
     }
     changes = {"official": {}, "summary": summary, "skynet": summary, "reichel": reichel}
-    assert env.make("skyjo", rules=preset).rules == {**official, **changes[preset]}
+    assert env.make("skyjo", rules=name).rules == {**official, **changes[name]}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,17 +11,14 @@ import pytest
 
 import env
 from experiments.bench_search import main as bench_search_main
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.forked import run_module
 
 
 @pytest.mark.parametrize("game", env.games())
 def test_bench_env_writes_its_numbers(game: str, tmp_path: Path) -> None:
     """Every rate is positive, and no median is above its best."""
     target = tmp_path / "bench.json"
-    options = ["--game", game, "--seconds", "0.05", "--json", str(target)]
-    command = [sys.executable, "-m", "experiments.bench_env", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_module("experiments.bench_env", "--game", game, "--seconds", "0.05", "--json", str(target))
     assert done.returncode == 0, done.stderr
     assert "x oracle" in done.stdout
 
@@ -36,8 +32,7 @@ def test_bench_env_writes_its_numbers(game: str, tmp_path: Path) -> None:
 
 def test_bench_search_writes_its_numbers(tmp_path: Path) -> None:
     target = tmp_path / "bench.json"
-    command = [sys.executable, "-m", "experiments.bench_search", "--quick", "--seconds", "0.05", "--json", str(target)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_module("experiments.bench_search", "--quick", "--seconds", "0.05", "--json", str(target))
     assert done.returncode == 0, done.stderr
     report = json.loads(target.read_text())
     for name in ("tiny_b1024_sims_per_s", "tiny_flat_b1024_sims_per_s", "tree_us_per_level", "sgemm_gflops"):
@@ -47,9 +42,7 @@ def test_bench_search_writes_its_numbers(tmp_path: Path) -> None:
 
 def test_bench_paper_network_writes_its_numbers(tmp_path: Path) -> None:
     target = tmp_path / "bench.json"
-    options = ["--quick", "--repetitions", "1", "--json", str(target)]
-    command = [sys.executable, "-m", "experiments.bench_paper_network", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_module("experiments.bench_paper_network", "--quick", "--repetitions", "1", "--json", str(target))
     assert done.returncode == 0, done.stderr
     report = json.loads(target.read_text())
     for name in ("attention_fused_bf16_ms", "attention_plain_single_ms", "learner_all_tokens_s", "learner_bf16_s"):
@@ -63,8 +56,7 @@ def bench_search(tmp_path: Path, *options: str) -> tuple[dict[str, float], str]:
     """Figures and output of a comparison in small."""
     target = tmp_path / "bench.json"
     short = ["--quick", "--seconds", "0.1", "--rounds", "1", "--threads", "1", "--json", str(target)]
-    command = [sys.executable, "-m", "experiments.bench_search", *short, *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_module("experiments.bench_search", *short, *options)
     assert done.returncode == 0, done.stderr
     return json.loads(target.read_text()), done.stdout
 
@@ -135,8 +127,7 @@ def test_bench_search_refuses_bad_options_in_one_line(
 def test_bench_training_compares_a_busy_machine_with_an_idle_one(tmp_path: Path) -> None:
     target = tmp_path / "bench.json"
     short = ["--busy", "--quick", "--seconds", "0.4", "--rounds", "1", "--threads", "1", "--json", str(target)]
-    command = [sys.executable, "-m", "experiments.bench_training", *short]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_module("experiments.bench_training", *short)
     assert done.returncode == 0, done.stderr
     report = json.loads(target.read_text())
     units = {"cpu_iterations": "per_s", "cpu_learner": "steps_per_s", "paper_learner": "steps_per_s"}
@@ -151,9 +142,8 @@ def test_bench_training_compares_a_busy_machine_with_an_idle_one(tmp_path: Path)
 def test_bench_training_writes_its_numbers(tmp_path: Path) -> None:
     """Every stage of both presets is measured, and the projection is the sum of its parts."""
     target = tmp_path / "bench.json"
-    command = [sys.executable, "-m", "experiments.bench_training", "--quick", "--seconds", "0.1", "--threads", "1"]
-    command += ["--json", str(target)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    options = ["--quick", "--seconds", "0.1", "--threads", "1", "--json", str(target)]
+    done = run_module("experiments.bench_training", *options)
     assert done.returncode == 0, done.stderr
     report = json.loads(target.read_text())
     headlines = ("learner_efficiency", "selfplay_efficiency", "paper_iteration_s", "cpu_games_per_s")
@@ -172,8 +162,7 @@ def test_bench_training_writes_its_numbers(tmp_path: Path) -> None:
 def test_bench_arena_writes_its_numbers(tmp_path: Path) -> None:
     """People get answers from a server of their own, and the bare planner is measured beside it."""
     target = tmp_path / "bench.json"
-    command = [sys.executable, "-m", "experiments.bench_arena", "--quick", "--json", str(target)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_module("experiments.bench_arena", "--quick", "--json", str(target))
     assert done.returncode == 0, done.stderr
     report = json.loads(target.read_text())
     assert report["answers"] > 0

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-COMMAND = [sys.executable, "-m", "experiments.gpu_first_look", "--quick", "--seconds", "0.01"]
+from tests.forked import run_module
+
+COMMAND = ["experiments.gpu_first_look", "--quick", "--seconds", "0.01"]
 
 
 def test_every_section_has_positive_figures(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    done = subprocess.run([*COMMAND, "--device", "cpu", "--json", str(file)], capture_output=True, text=True)
+    done = run_module(*COMMAND, "--device", "cpu", "--json", str(file))
     assert done.returncode == 0, done.stderr
     figures = json.loads(file.read_text())
     for name in ("products_bf16_tflops", "transfers_round_trip_us", "transfers_pinned_to_gpu_gb_per_s"):
@@ -30,7 +30,7 @@ def test_every_section_has_positive_figures(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_it_says_so_and_ends_with_code_2() -> None:
-    done = subprocess.run(COMMAND, capture_output=True, text=True)
+    done = run_module(*COMMAND)
     assert done.returncode == 2
     assert done.stderr.startswith("error: --device: expected a GPU")
     assert done.stderr.count("\n") == 1

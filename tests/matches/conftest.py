@@ -1,4 +1,4 @@
-"""Fixtures that the tests of this room share."""
+"""Fixtures that the tests of this package share."""
 
 from __future__ import annotations
 

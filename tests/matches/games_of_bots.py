@@ -1,4 +1,4 @@
-"""Match of two bots that the tests of this room vary, and a comparison of games."""
+"""Match of two bots that the tests of this package vary, and a comparison of games."""
 
 from __future__ import annotations
 

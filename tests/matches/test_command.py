@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,16 +16,14 @@ from muzero.agents.agent_spec import OPTIONS
 from muzero.matches.command import main, read_arguments, usage
 from muzero.matches.match_config import MatchConfig
 from muzero.runs import checkpoint
-
-
-def evaluate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "muzero.evaluate", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+from tests.forked import run_module
 
 
 def test_the_command_writes_json_csv_and_markdown(tmp_path: Path, run: Path) -> None:
     out = tmp_path / "results" / "match.json"
-    done = evaluate(f"a=checkpoint:{run},simulations=2", "b=bot:naive", "games=8", f"out={out}", "workers=1")
+    done = run_module(
+        "muzero.evaluate", f"a=checkpoint:{run},simulations=2", "b=bot:naive", "games=8", f"out={out}", "workers=1"
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(out.read_text())
     wanted = "games wins draws losses truncated win_rate wilson_low wilson_high elo p_value mean_score_a mean_score_b"
@@ -50,7 +46,7 @@ def test_the_command_writes_json_csv_and_markdown(tmp_path: Path, run: Path) -> 
         (["a=bot:greedy", "b=bot:naive", "games"], "expected key=value"),
         (["a=bot:greedy", "b=bot:naive", "games=0"], "games: expected 1 or more, got 0"),
         (["a=bot:greedy", "b=bot:naive", "games=1e3"], "games: Value '1000.0' of type 'float'"),
-        (["a=bot:greedy", "b=bot:naive", "rules=5"], "rules: expected a preset, or options as in rules.episode=round"),
+        (["a=bot:greedy", "b=bot:naive", "rules=5"], "rules: expected a named rule set, or options as in"),
         (["a=bot:greedy", "b=bot:naive", "margin=0.1"], "margin: expected none without stop="),
         (["a=bot:greedy", "b=bot:naive", "max_records=3"], "max_records: expected none without records=DIR"),
         (["a=bot:greedy", "b=bot:naive", "out=/"], "out: expected the name of a file, got '/, which is a directory'"),

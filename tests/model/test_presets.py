@@ -1,4 +1,4 @@
-"""Presets and variants of the model."""
+"""Sizes and variants of the model."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ PRESETS: dict[str, dict[str, Any]] = {"official": {}}
 
 
 def make_rules(preset: str = "official", **overrides: Any) -> dict[str, Any]:
-    """The complete rules: the defaults, changed by the preset, changed by the overrides."""
+    """The complete rules: the defaults, changed by the named rule set, changed by the overrides."""
     rules = {**RULES, **PRESETS[preset], **overrides}
     unknown = set(rules) - set(RULES)
     if unknown:

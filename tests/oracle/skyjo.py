@@ -113,7 +113,7 @@ _NUMBERS = {"round_reward": (-10.0, 10.0), "time_penalty": (0.0, 1.0)}
 
 
 def make_rules(preset: str = "official", **overrides: Any) -> dict[str, Any]:
-    """The complete rules: the defaults, changed by the preset, changed by the overrides."""
+    """The complete rules: the defaults, changed by the named rule set, changed by the overrides."""
     if not isinstance(preset, str) or preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}")
     rules = {**RULES, **PRESETS[preset], **overrides}

@@ -44,7 +44,7 @@ def imported_modules(path: Path) -> set[str]:
 
 def test_only_the_backend_modules_import_native_code() -> None:
     folder = ROOT / NATIVE.replace(".", "/")
-    files = [path for room in ("env", "mcts", "muzero", "experiments") for path in (ROOT / room).rglob("*.py")]
+    files = [path for package in ("env", "mcts", "muzero", "experiments") for path in (ROOT / package).rglob("*.py")]
     importers = [
         path.relative_to(ROOT).as_posix()
         for path in files
@@ -65,9 +65,9 @@ def test_auto_bf16_is_bfloat16_on_a_device_that_has_it(native: bool, monkeypatch
 
 
 def test_backend_modules_import_native_code_in_one_line() -> None:
-    for room, imported in (("search", "slot_step import SlotStep"), ("training", "slot_training import SlotTraining")):
-        lines = (ROOT / f"muzero/{room}/backend.py").read_text().splitlines()
-        assert [line for line in lines if NATIVE in line] == [f"from {NATIVE}.{imported}"]
+    for package, name in (("search", "slot_step import SlotStep"), ("training", "slot_training import SlotTraining")):
+        lines = (ROOT / f"muzero/{package}/backend.py").read_text().splitlines()
+        assert [line for line in lines if NATIVE in line] == [f"from {NATIVE}.{name}"]
 
 
 def test_search_works_without_the_native_step(monkeypatch: pytest.MonkeyPatch) -> None:

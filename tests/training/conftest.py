@@ -1,4 +1,4 @@
-"""A finished run that the tests of this room share."""
+"""A finished run that the tests of this package share."""
 
 from __future__ import annotations
 

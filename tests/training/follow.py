@@ -15,7 +15,7 @@ from tests.training.batches import a_batch, make, shaken
 WINDOWS, STEPS = 16, 3
 
 
-def learner(peers: Peers | None, latent: str, backend: str) -> Learner:
+def make_learner(peers: Peers | None, latent: str, backend: str) -> Learner:
     """Learner with all losses and an average of the weights."""
     settings = LearnerConfig(one_step_share=0.3, consistency_weight=1.0, ema=0.9, backend=backend, batch=WINDOWS)
     network = shaken(make("belief_cards", latent, points=30.0))
@@ -32,12 +32,11 @@ def train(made: Learner) -> dict[str, torch.Tensor]:
     return out
 
 
-def main() -> None:
-    """Entry point: python -m tests.training.follow FILE LATENT BACKEND"""
-    path, latent, backend = sys.argv[1:]
+def follow(path: str, latent: str, backend: str) -> None:
+    """Body of one process: steps together with the other ones; rank 0 writes a file."""
     peers = join_peers(WINDOWS, torch.device("cpu"))
     assert peers is not None
-    made = learner(peers, latent, backend)
+    made = make_learner(peers, latent, backend)
     if peers.rank:  # other weights, which rank 0 replaces
         shaken(made.network)  # type: ignore[arg-type]
     made.share_state()
@@ -51,4 +50,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    follow(*sys.argv[1:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import sys
@@ -19,6 +18,8 @@ from muzero.runs import checkpoint, metrics
 from muzero.search.planner import Planner
 from muzero.train import main
 from muzero.training.learner import Learner
+from tests.forked import WAIT, fork, redirect
+from tests.training.follow import follow
 
 TINY = [
     "preset=smoke",
@@ -40,12 +41,6 @@ TINY = [
     "train.iterations=6",
     "train.checkpoint_every=2",
 ]
-WAIT = 240.0
-
-# Processes are forked from one that has imported everything, which takes longer than most runs. Torch imports its
-# compiler when the first optimiser is made, compiled or not.
-_fork = multiprocessing.get_context("forkserver")
-_fork.set_forkserver_preload(["muzero.train", "tests.training.processes", "torch._dynamo"])
 
 
 @dataclass(frozen=True)
@@ -92,12 +87,32 @@ def _main(log: str, where: str, argv: list[str], death: Death | None) -> None:
     """Body of a process: `python -m muzero.train ARGV` in a directory, its output in a file."""
     if death:
         death.prepare()
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    for stream in (1, 2):
+        redirect(stream, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.chdir(where)
     sys.argv = ["muzero.train", *argv]
     main()
+
+
+def _peer(log: str, rank: int, port: int, given: tuple[str, ...]) -> None:
+    """Body of one of two processes that share a learner, with the variables that torchrun sets."""
+    for stream in (1, 2):
+        redirect(stream, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    follow(*given)
+
+
+def run_peers(port: int, path: str, latent: str, backend: str) -> None:
+    """Run the two processes of `tests.training.follow` to their end, connected through a port."""
+    log = Path(f"{path}.log")
+    peers = [fork.Process(target=_peer, args=(str(log), rank, port, (path, latent, backend))) for rank in range(2)]
+    for peer in peers:
+        peer.start()
+    for peer in peers:
+        peer.join(WAIT)
+        peer.kill()
+    assert [peer.exitcode for peer in peers] == [0, 0], log.read_text()
 
 
 class Run:
@@ -112,7 +127,7 @@ class Run:
         directory = [] if name == "" else [f"run_dir={self.path}"]
         options = sorted((*settings, *directory, *argv), key=lambda word: not word.startswith("--"))  # those first
         given = (str(self._log), str(home), options, death)
-        self.process = _fork.Process(target=_main, args=given)
+        self.process = fork.Process(target=_main, args=given)
         self.process.start()
 
     @property

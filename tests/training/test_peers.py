@@ -16,9 +16,12 @@ import torch
 from safetensors.torch import load_file
 
 from muzero.runs import checkpoint, metrics
+from muzero.training.command import train as run_command
 from muzero.training.peers import join_peers, own_device, rank_and_size
-from tests.training.follow import learner, train
-from tests.training.processes import TINY, WAIT, result, same
+from tests.composing import compose_raw
+from tests.forked import WAIT
+from tests.training.follow import make_learner, train
+from tests.training.processes import TINY, result, run_peers, same
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_addr=127.0.0.1"]
 
@@ -35,14 +38,23 @@ def torchrun() -> list[str]:
     return [*TORCHRUN, f"--master_port={free_port()}", "-m"]
 
 
-@pytest.mark.parametrize(("latent", "backend"), [("slots", "torch"), ("slots", "auto"), ("flat", "torch")])
-def test_two_processes_learn_what_one_learns_from_the_joint_batch(tmp_path: Path, latent: str, backend: str) -> None:
+@pytest.mark.parametrize(
+    ("start", "latent", "backend"),
+    [("torchrun", "slots", "auto"), ("fork", "slots", "torch"), ("fork", "flat", "torch")],
+)
+def test_two_processes_learn_what_one_learns_from_the_joint_batch(
+    start: str, latent: str, backend: str, tmp_path: Path
+) -> None:
+    """Started by torchrun, or forked with the variables that torchrun sets, which is sooner done."""
     file = tmp_path / "weights"
-    command = [*torchrun(), "tests.training.follow", str(file), latent, backend]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT)
-    assert done.returncode == 0, done.stderr
-    found, expected = load_file(file), train(learner(None, latent, backend))
-    before = {f"weights/{name}": p.detach() for name, p in learner(None, latent, backend).network.named_parameters()}
+    if start == "torchrun":
+        command = [*torchrun(), "tests.training.follow", str(file), latent, backend]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT)
+        assert done.returncode == 0, done.stderr
+    else:
+        run_peers(free_port(), str(file), latent, backend)
+    found, expected = load_file(file), train(make_learner(None, latent, backend))
+    before = {f"weights/{n}": p.detach() for n, p in make_learner(None, latent, backend).network.named_parameters()}
     assert found.keys() == expected.keys()
     for name, tensor in expected.items():
         torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=2e-5, msg=name)
@@ -129,11 +141,19 @@ def test_a_process_started_without_torchrun_is_alone(monkeypatch: pytest.MonkeyP
         ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "here"}, "MASTER_PORT: expected where rank 0 listens"),
     ],
 )
-def test_environments_that_make_no_sense_are_refused(tmp_path: Path, variables: dict[str, str], message: str) -> None:
+def test_environments_that_make_no_sense_are_refused(
+    variables: dict[str, str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """As a user sees it: one line and exit code 2."""
-    plain = {name: value for name, value in os.environ.items() if name not in ("SLURM_PROCID", "MASTER_PORT")}
-    command = [sys.executable, "-m", "muzero.train", "preset=smoke", f"run_dir={tmp_path / 'run'}"]
-    done = subprocess.run(command, env={**plain, **variables}, capture_output=True, text=True, timeout=WAIT)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith(f"error: {message}")
-    assert done.stderr.count("\n") == 1
+    for name in ("RANK", "SLURM_PROCID", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert run_command(compose_raw("preset=smoke", f"run_dir={tmp_path / 'run'}")) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"error: {message}")
+    assert printed.count("\n") == 1

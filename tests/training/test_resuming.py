@@ -17,7 +17,8 @@ import pytest
 
 from muzero.runs import checkpoint, metrics
 from muzero.runs.run_directory import EXIT_REQUEUE
-from tests.training.processes import TINY, WAIT, Death, Run, result, same
+from tests.forked import WAIT
+from tests.training.processes import TINY, Death, Run, result, same
 
 pytestmark = pytest.mark.xdist_group("runs")  # one process has the reference and the fork server
 

@@ -17,9 +17,11 @@ from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint, metrics
 from muzero.training import trainer
 from tests.composing import compose_config
-from tests.training.processes import WAIT, Run, result, same
+from tests.forked import WAIT
+from tests.training.processes import Run, result, same
 
 pytestmark = pytest.mark.xdist_group("runs")  # one process has the reference and the fork server
+SHORT = "+game.rules.max_decisions=300"  # cuts off evaluation games, which an untrained network hardly ever ends
 
 
 def test_smoke_preset_logs_evaluates_and_saves(tmp_path: Path) -> None:
@@ -61,13 +63,14 @@ def check_smoke_run(path: Path, variant: str, game: str) -> None:
 
 
 def test_baseline_trains_without_outcome_losses(tmp_path: Path) -> None:
-    run = Run(tmp_path, settings=["preset=smoke", "+variant=baseline", "train.iterations=2"]).done()
+    settings = ["preset=smoke", "+variant=baseline", "train.iterations=2", "search.backend=native", SHORT]
+    run = Run(tmp_path, settings=settings).done()
     check_smoke_run(run.path, "baseline", "skyjo")
 
 
 def test_points_cards_and_chance_events_are_learned_if_the_model_has_them(tmp_path: Path) -> None:
     settings = ["preset=smoke", "+variant=belief_cards", "train.iterations=2", "model.points=50"]
-    settings.append("evaluation.value_positions=0")
+    settings += ["evaluation.value_positions=0", SHORT]
     last = metrics.read(Run(tmp_path, settings=settings).done().path)[-1]
     assert {name for name, loss in last["losses"].items() if loss == 0} == {"consistency"}
     unchecked = [name for name in last["diagnostics"] if name.startswith(("value_", "belief_"))]
@@ -76,7 +79,7 @@ def test_points_cards_and_chance_events_are_learned_if_the_model_has_them(tmp_pa
 
 
 def test_card_beliefs_are_checked_with_the_values(tmp_path: Path) -> None:
-    settings = ["preset=smoke", "+variant=belief_cards", "train.iterations=2", "evaluation.value_positions=8"]
+    settings = ["preset=smoke", "+variant=belief_cards", "train.iterations=2", SHORT]
     last = metrics.read(Run(tmp_path, settings=settings).done().path)[-1]["diagnostics"]
     assert last["belief_kl"] > 0
     assert last["belief_score"] < last["belief_counts_score"] < 0
@@ -88,7 +91,7 @@ def test_every_game_trains(game: str, tmp_path: Path) -> None:
     settings = ["preset=smoke", "+variant=belief", f"game={game}", "train.iterations=2"]
     settings += ["search.backend=native", "search.simulations=2", "selfplay.tables=4"]
     settings.append(f"selfplay.games_per_iteration={40 if game == 'kuhn' else 4}")  # a hand has two or three decisions
-    settings += ["evaluation.simulations=2", "+game.rules.max_decisions=300"]  # cuts long evaluation games off
+    settings += ["evaluation.simulations=2", SHORT]
     settings.append("replay.warm_up=50")  # a network that folds at once plays short games
     check_smoke_run(Run(tmp_path, settings=settings).done().path, "belief", game)
 
@@ -112,9 +115,9 @@ def test_another_seed_gives_other_metrics(reference: Path, tmp_path: Path) -> No
 
 def test_run_that_mixes_numbers_of_players_resumes_and_plays_at_each_table(tmp_path: Path) -> None:
     mixed = ["selfplay.players=[2,3]", "selfplay.tables=4", "game.training.max_decisions=200", "replay.reanalyse=0.1"]
-    whole = Run(tmp_path / "whole", *mixed).done()
+    whole = Run(tmp_path / "whole", *mixed, "train.iterations=4").done()
+    parts = Run(tmp_path / "parts", *mixed, "train.iterations=2").done()
     parts = Run(tmp_path / "parts", *mixed, "train.iterations=4").done()
-    parts = Run(tmp_path / "parts", *mixed).done()
     assert same(result(whole.path), result(parts.path))
     found = checkpoint.load(checkpoint.checkpoints(whole.path)[-1])
     assert found.agent["player_counts"] == [2, 3]
