@@ -92,7 +92,7 @@ REDUCED += ("replay.megabytes=256", "replay.warm_up=1")
 def preset(name: str, *overrides: str) -> Config:
     """Configuration of a preset's belief variant, as `python -m muzero.train` composes it, without evaluation."""
     with initialize_config_module("conf", version_base="1.3"):
-        chosen = [f"preset={name}", "+variant=belief", "evaluation.every=0", "logging.display=none", *overrides]
+        chosen = [f"preset={name}", "variant=belief", "evaluation.every=0", "logging.display=none", *overrides]
         return read_config(compose("config", chosen))
 
 

@@ -6,9 +6,10 @@ from hydra import compose, initialize_config_module
 
 from muzero.config import Config
 from muzero.training.command import read_config
+from muzero.training.hydra_arguments import hydra_arguments
 
 
 def compose_config(*overrides: str) -> Config:
     """Configuration of a command line, its numbers checked."""
     with initialize_config_module("conf", version_base="1.3"):
-        return read_config(compose("config", list(overrides)))
+        return read_config(compose("config", hydra_arguments(overrides)))

@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from muzero.agents.agent_spec import AgentSpec, resolve
 from muzero.config import PAST_SELF, Config, cores
-from muzero.runs import checkpoint
+from muzero.runs import checkpoint, metrics
 from muzero.runs.files import CheckpointError, WriteError
 from muzero.runs.processes import WorkerDied, pick_device
 from muzero.runs.run_directory import Interruption, RunLocked, config_hash, open_run
@@ -89,6 +89,19 @@ def prepared(config: Config) -> Iterator[Trainer]:
                 run.forget()
             raise
         yield trainer
+
+
+def objective(raw: DictConfig) -> float | None:
+    """Last value of `logging.objective` in the metrics of a run; None if it has none.
+
+    Args:
+      raw: configuration of a run that has been trained.
+    """
+    config = with_pinned_agents(read_config(raw))
+    path = run_directory(config)
+    records = metrics.read(path) if (path / metrics.METRICS).is_file() else []
+    found = [metrics.flatten(record).get(config.logging.objective.replace(".", "/")) for record in records]
+    return next((value for value in reversed(found) if value is not None), None)
 
 
 def follow(config: Config) -> int:
