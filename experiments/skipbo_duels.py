@@ -33,6 +33,7 @@ import env
 from muzero import stats
 from muzero.matches.ladder import fit_text
 from muzero.runs.markdown import markdown_table
+from muzero.runs.provenance import provenance
 
 HERE = Path(__file__).resolve().parent
 BOTS = (
@@ -396,7 +397,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     result = play_all(deals_wanted(args.difference), args.seed, games if args.csv else None)
     page = markdown(result, args.difference, command)
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "duels.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")
+    (args.out / "duels.json").write_text(
+        json.dumps({"command": command, **result, "provenance": provenance()}, indent=1) + "\n"
+    )
     (args.out / "duels.md").write_text(page)
     draw(result, args.out / "duels.png")
     if args.csv:

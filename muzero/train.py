@@ -6,7 +6,7 @@
     python -m muzero.train variant=ppo +exploit=checkpoint:RUN      # a best response to one agent
     python -m muzero.train --multirun variant=baseline,belief seed=0,1,2
     torchrun --nproc_per_node=2 -m muzero.train variant=belief      # a learner on two GPUs (muzero/training/peers.py)
-    python -m muzero.train --multirun hydra/sweeper=random hydra.sweeper.trials=8 'learner.lr=tag(log,interval(1e-4,1e-2))'
+    python -m muzero.train --multirun hydra/sweeper=random 'learner.lr=tag(log,interval(1e-4,1e-2))'
     python -m muzero.train --help                                    # every key with its meaning
 
 Running the same command again resumes. SIGTERM, SIGUSR1 and Ctrl-C save and exit with code 75, which asks a scheduler

@@ -19,6 +19,7 @@ from muzero.config import PAST_SELF, Config, cores
 from muzero.runs import checkpoint, metrics
 from muzero.runs.files import CheckpointError, WriteError
 from muzero.runs.processes import WorkerDied, pick_device
+from muzero.runs.provenance import recorded
 from muzero.runs.run_directory import Interruption, RunLocked, config_hash, open_run
 from muzero.training.peers import join_peers, own_device, rank_and_size
 from muzero.training.preflight import preflight
@@ -139,8 +140,12 @@ def train(raw: DictConfig) -> int:
         except WriteError as error:
             print(f"error: {error}; nothing has been trained", file=sys.stderr)
             return EXIT_FAILED
+        closing = stack.enter_context(recorded(trainer.run.path))
+        closing["code"] = EXIT_FAILED  # unless `train` returns another
         try:
-            return trainer.train()
+            closing["code"] = trainer.train()
+            closing["iteration"] = trainer.state.iteration
+            return int(closing["code"])
         except (WriteError, WorkerDied, CheckpointError) as error:
             kept = trainer.state.saved or "none, there was no checkpoint yet"
             print(f"error: {error}; last good checkpoint: {kept}", file=sys.stderr)

@@ -38,7 +38,9 @@ def hydra_arguments(arguments: Sequence[str], changeable: Collection[str] = ()) 
     if not any(word in _MULTIRUN for word in words):
         return words
     try:
-        overrides = OverridesParser.create().parse_overrides([word for word in words if "=" in word and not word.startswith("-")])
+        overrides = OverridesParser.create().parse_overrides(
+            [word for word in words if "=" in word and not word.startswith("-")]
+        )
     except HydraException:
         return words  # Hydra reports the error, with a hint
     return [*words, *_sweep_directories(overrides, changeable)]

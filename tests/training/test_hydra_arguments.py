@@ -104,7 +104,8 @@ def test_random_search_finds_the_best_objective_and_goes_on_with_more_trials(tmp
 
 def test_objective_is_the_last_value_of_the_chosen_figure(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text(
-        '{"iteration": 1, "losses": {"total": 3.0}, "mean_win_rate": 0.25}\n{"iteration": 2, "losses": {"total": 2.0}}\n'
+        '{"iteration": 1, "losses": {"total": 3.0}, "mean_win_rate": 0.25}\n'
+        '{"iteration": 2, "losses": {"total": 2.0}}\n'
     )
     values = {"mean_win_rate": 0.25, "losses.total": 2.0, "losses.none": None}
     for key, value in values.items():
