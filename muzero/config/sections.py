@@ -398,6 +398,13 @@ class LoggingConfig(Section):
         "use of wandb; online falls back to offline without key or network",
     )
     project: str = text("belief-muzero", "project in wandb")
+    entity: str = text("", "team or user in wandb that the project belongs to; empty for your default")
+    group: str = text("", "group of the run in wandb; empty: the study or sweep that it belongs to, else its variant")
+    job_type: str = text("train", "type of the run in wandb")
+    tags: list[str] = listing((), "tags of the run in wandb, such as [ablation,night]")
+    notes: str = text("", "notes of the run in wandb")
+    artifacts: bool = flag(False, "wandb: upload the newest weights and the game records as artifacts at the end")
+    tensorboard: bool = flag(False, "write event files for TensorBoard to tensorboard/ in the run directory")
     display: str = choice("auto", ("auto", "lines", "none"), "auto: live in a terminal, otherwise a line per iteration")
     records: int = number(
         0,
