@@ -37,6 +37,7 @@ CHANGEABLE = (
     "train.minutes",
     "train.checkpoint_every",
     "search.backend",
+    "evaluation.first",
 )
 
 ConfigStore.instance().store(name="schema", node=Config)  # first entry of the defaults list of conf/config.yaml

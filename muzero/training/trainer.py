@@ -108,6 +108,7 @@ class Trainer:
         display = Display(
             train.iterations,
             start=state.iteration,
+            elapsed=state.elapsed,
             seconds=train.minutes * 60 - state.elapsed if train.minutes else None,
             console=console,
         )
@@ -173,7 +174,8 @@ class Trainer:
             "diagnostics": diagnostics(state, played),
         }
         began = time.perf_counter()
-        if self._due(every) or (every and self.finished):
+        early = every > 0 and state.iteration == self.config.evaluation.first
+        if self._due(every) or early or (every and self.finished):
             record |= self.evaluator.evaluate(state.iteration, state.network, state.learner.playing_weights())
             record["diagnostics"] |= self._network_diagnostics()
         give_back_memory()
