@@ -60,6 +60,8 @@ class RandomSweeper(Sweeper):
     def sweep(self, arguments: list[str]) -> Any:
         """Run all trials; returns the settings and the objective of the best."""
         assert self.launcher is not None
+        assert self.hydra_context is not None
+        assert self.config is not None
         overrides = OverridesParser.create(self.hydra_context.config_loader).parse_overrides(arguments)
         place = Path(self.config.hydra.sweep.dir)
         place.mkdir(parents=True, exist_ok=True)

@@ -133,7 +133,8 @@ def recorded(run_dir: Path) -> Iterator[Json]:
     facts = provenance()
     del facts["ended"]
     _append(run_dir, {"event": "start", **facts, "process": os.getpid()})
-    began, closing = time.monotonic(), {}
+    began = time.monotonic()
+    closing: Json = {}
     try:
         yield closing
     finally:
