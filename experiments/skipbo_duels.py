@@ -397,9 +397,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     result = play_all(deals_wanted(args.difference), args.seed, games if args.csv else None)
     page = markdown(result, args.difference, command)
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "duels.json").write_text(
-        json.dumps({"command": command, **result, "provenance": provenance()}, indent=1) + "\n"
-    )
+    (args.out / "duels.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")
+    (args.out / "provenance.json").write_text(json.dumps(provenance(), indent=1) + "\n")  # the others: same bytes
     (args.out / "duels.md").write_text(page)
     draw(result, args.out / "duels.png")
     if args.csv:
