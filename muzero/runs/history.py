@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from muzero.runs import metrics
+from muzero.runs.files import wrap_errors
 from muzero.runs.metrics import Record, flatten
-from muzero.runs.provenance import starts
+from muzero.runs.provenance import PROVENANCE, starts
 
 AXES = ("axes/steps", "axes/games", "axes/decisions", "axes/hours")
 """Numbers in every row that charts may have on their x axis instead of the iteration."""
@@ -29,8 +30,9 @@ class History:
     """
 
     def __init__(self, run_dir: Path) -> None:
-        begun = starts(run_dir)
-        self._start = datetime.fromisoformat(begun[0]["started"]).timestamp() if begun else 0.0
+        begun = [facts["started"] for facts in starts(run_dir) if "started" in facts]
+        with wrap_errors(run_dir / PROVENANCE):
+            self._start = datetime.fromisoformat(begun[0]).timestamp() if begun else 0.0
         self.decisions = self.elapsed = 0.0
 
     @property

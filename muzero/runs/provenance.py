@@ -37,7 +37,13 @@ _PACKAGES = ("belief-muzero", "torch", "numpy", "safetensors", "hydra-core", "om
 _MOST_BYTES = 2**26  # bytes of a provenance.jsonl
 _FACTS = record(
     {"event": text(20)},
-    {"commit": maybe(text(64)), "dirty": maybe(flag), "packages": mapping(text(200)), "machine": mapping(anything)},
+    {
+        "commit": maybe(text(64)),
+        "dirty": maybe(flag),
+        "packages": mapping(text(200)),
+        "machine": mapping(anything),
+        "started": text(40),
+    },
     others=anything,
 )
 
@@ -172,7 +178,8 @@ def code_text(facts: Mapping[str, Any] | None) -> str:
     """Short name of the code behind a result: its commit, with a mark if there were uncommitted changes."""
     if not facts or not facts.get("commit"):
         return "unknown"
-    return f"{facts['commit'][:10]}" + (f" with changes {facts.get('changes', '')}".rstrip() if facts["dirty"] else "")
+    changes = f" with changes {facts.get('changes', '')}".rstrip() if facts.get("dirty") else ""
+    return f"{facts['commit'][:10]}{changes}"
 
 
 def differences(facts: Sequence[Mapping[str, Any] | None]) -> list[str]:

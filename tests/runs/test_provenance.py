@@ -19,6 +19,7 @@ from muzero.matches.command import main as evaluate
 from muzero.matches.ladder import main as ladder
 from muzero.runs import provenance as module
 from muzero.runs.files import CheckpointError
+from muzero.runs.history import History
 from muzero.runs.provenance import (
     PROVENANCE,
     check_pooled,
@@ -96,6 +97,9 @@ def test_a_run_records_the_start_and_the_end_of_each_process(tmp_path: Path) -> 
     (tmp_path / PROVENANCE).write_text('{"event": 3}\n')
     with pytest.raises(CheckpointError, match=r"provenance.jsonl, line 1: event: expected"):
         read_provenance(tmp_path)
+    (tmp_path / PROVENANCE).write_text('{"event": "start", "started": "yesterday"}\n')
+    with pytest.raises(CheckpointError, match=r"provenance.jsonl.*yesterday"):
+        History(tmp_path)
 
 
 def test_matches_and_ladders_have_it(tmp_path: Path) -> None:
