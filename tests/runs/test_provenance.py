@@ -39,6 +39,12 @@ def git(place: Path, *words: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.fixture(autouse=True)
+def _code_of_now() -> None:
+    """Forget the commit that this process began with: somebody may have committed since."""
+    module._code.cache_clear()
+
+
 def check_facts(found: dict[str, Any]) -> None:
     """Assert that facts are those of this process."""
     if shutil.which("git") and (ROOT / ".git").exists():
