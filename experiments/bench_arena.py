@@ -36,6 +36,8 @@ import numpy as np
 import torch
 from websockets.asyncio.client import ClientConnection, connect
 
+from muzero.runs.provenance import provenance
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.bench_env import cpu_model
@@ -234,7 +236,9 @@ def main(argv: list[str] | None = None) -> int:
     if options.json:
         machine = {"cpu": cpu_model(), "cores": os.cpu_count(), "python": platform.python_version()}
         command = {"command": " ".join(["python", "-m", "experiments.bench_arena", *(argv or sys.argv[1:])])}
-        options.json.write_text(json.dumps({**figures, **machine, **command}, indent=1) + "\n")
+        options.json.write_text(
+            json.dumps({**figures, **machine, **command, "provenance": provenance()}, indent=1) + "\n"
+        )
     return 0 if options.quick or figures["answer_p95_ms"] < WANTED_MS else 1
 
 

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 import env
+from muzero.runs.provenance import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
 REPETITIONS = 5
@@ -190,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(json.dumps(report, indent=2) + "\n")
+        args.json.write_text(json.dumps({**report, "provenance": provenance()}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from muzero.runs.provenance import provenance
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.bench_env import cpu_model
@@ -200,7 +202,9 @@ def main() -> None:
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         about = {"command": " ".join(["python", "-m", "experiments.bench_paper_network", *sys.argv[1:]])}
-        options.json.write_text(json.dumps(about | {"cpu": cpu_model()} | figures, indent=1) + "\n")
+        options.json.write_text(
+            json.dumps(about | {"cpu": cpu_model()} | figures | {"provenance": provenance()}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from muzero.runs.provenance import provenance
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import muzero  # noqa: F401  # before torch, whose threads it tells how to wait
@@ -252,7 +254,7 @@ def main() -> int:
         return EXIT_BAD_INPUT
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(figures, indent=1))
+        options.json.write_text(json.dumps({**figures, "provenance": provenance()}, indent=1))
     return 0
 
 

@@ -42,6 +42,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from muzero.runs.provenance import provenance
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import muzero  # noqa: F401  # before torch, whose threads it tells how to wait
@@ -92,7 +94,7 @@ REDUCED += ("replay.megabytes=256", "replay.warm_up=1")
 def preset(name: str, *overrides: str) -> Config:
     """Configuration of a preset's belief variant, as `python -m muzero.train` composes it, without evaluation."""
     with initialize_config_module("conf", version_base="1.3"):
-        chosen = [f"preset={name}", "+variant=belief", "evaluation.every=0", "logging.display=none", *overrides]
+        chosen = [f"preset={name}", "variant=belief", "evaluation.every=0", "logging.display=none", *overrides]
         return read_config(compose("config", chosen))
 
 
@@ -508,7 +510,7 @@ def main() -> None:
         figures = about | bench(options.quick, options.seconds, options.threads)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        options.json.write_text(json.dumps({**figures, "provenance": provenance()}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from muzero.runs.provenance import provenance
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import env
@@ -261,7 +263,7 @@ def main() -> int:
     for name, row in search_rows(device, models, batches, simulations, options.seconds):
         show("search", {f"{name}_{key}": value for key, value in row.items()})
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        options.json.write_text(json.dumps({**figures, "provenance": provenance()}, indent=1) + "\n")
     return 0
 
 

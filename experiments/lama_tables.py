@@ -33,6 +33,7 @@ from scipy.stats import binomtest, norm
 
 import env
 from muzero.runs.markdown import markdown_table
+from muzero.runs.provenance import provenance
 
 HERE = Path(__file__).resolve().parent
 SHARES = ("p_win_game", "p_win_round", "p_more_than_30")
@@ -388,6 +389,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     page = markdown(result, args.games, command)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "tables.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")
+    (args.out / "provenance.json").write_text(json.dumps(provenance(), indent=1) + "\n")  # the others: same bytes
     (args.out / "tables.md").write_text(page)
     draw(result["figures"], args.out / "figures.png")
     print(page)

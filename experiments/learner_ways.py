@@ -28,6 +28,8 @@ from typing import Any
 import torch
 from hydra.errors import HydraException
 
+from muzero.runs.provenance import provenance
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.bench_training import fill, preset, training
@@ -133,7 +135,11 @@ def main(arguments: Sequence[str]) -> int:
     print("\n".join(markdown_table(columns, cells)))
     print(f"\n{flops / 1e9:.2f} GFLOP per step; sgemm {yardstick / 1e9:.0f} GFLOPS on a core; {options.rounds} rounds")
     if options.json:
-        options.json.write_text(json.dumps({"gflop": flops / 1e9, "sgemm_gflops": yardstick / 1e9, "ways": figures}))
+        options.json.write_text(
+            json.dumps(
+                {"gflop": flops / 1e9, "sgemm_gflops": yardstick / 1e9, "ways": figures, "provenance": provenance()}
+            )
+        )
     return 0
 
 

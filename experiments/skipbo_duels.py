@@ -33,6 +33,7 @@ import env
 from muzero import stats
 from muzero.matches.ladder import fit_text
 from muzero.runs.markdown import markdown_table
+from muzero.runs.provenance import provenance
 
 HERE = Path(__file__).resolve().parent
 BOTS = (
@@ -397,6 +398,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     page = markdown(result, args.difference, command)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "duels.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")
+    (args.out / "provenance.json").write_text(json.dumps(provenance(), indent=1) + "\n")  # the others: same bytes
     (args.out / "duels.md").write_text(page)
     draw(result, args.out / "duels.png")
     if args.csv:

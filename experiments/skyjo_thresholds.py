@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 import env
 from muzero.runs.markdown import markdown_table
+from muzero.runs.provenance import provenance
 
 HERE = Path(__file__).resolve().parent
 THRESHOLDS = range(-2, 13)
@@ -175,6 +176,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "thresholds.json").write_text(json.dumps(report, indent=1) + "\n")
+    (args.out / "provenance.json").write_text(json.dumps(provenance(), indent=1) + "\n")  # the others: same bytes
     (args.out / "thresholds.md").write_text(page)
     plot(result, published, args.games, args.out / "thresholds.png")
 

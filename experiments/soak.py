@@ -34,6 +34,7 @@ from matplotlib.figure import Figure
 
 from muzero.runs import metrics
 from muzero.runs.files import write_whole
+from muzero.runs.provenance import provenance
 from muzero.runs.ray_watchdog import descendants, processes
 
 FIGURES = {
@@ -218,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="soak-") as home:
         result = soak(options, Path(home) / "run")
     options.out.mkdir(parents=True, exist_ok=True)
-    write_whole(options.out / "soak.json", json.dumps(result, indent=1) + "\n")
+    write_whole(options.out / "soak.json", json.dumps({**result, "provenance": provenance()}, indent=1) + "\n")
     write_whole(options.out / "soak.md", page(result))
     draw(result).savefig(options.out / "soak.png", dpi=110)
     print(page(result))

@@ -16,7 +16,16 @@ PACKAGES = ("env", "mcts", "muzero")
 MOST_LINES = 450
 MOST_ENTRIES = 18  # of muzero/: ten packages, the settings, six commands, `__init__.py`
 MOST_LAYERS = 12  # of modules that import each other
-OPTIONAL = {"ray", "wandb", "jax", "mctx", "fastapi", "uvicorn"}  # may be imported inside a function
+OPTIONAL = {
+    "ray",
+    "wandb",
+    "wandb_workspaces",
+    "tensorboard",
+    "jax",
+    "mctx",
+    "fastapi",
+    "uvicorn",
+}  # may be imported inside a function
 
 
 def sources(*suffixes: str) -> list[Path]:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from experiments.common.match_specs import Row
 from muzero.runs.files import replacing, write_whole
+from muzero.runs.provenance import provenance
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 
@@ -23,7 +24,7 @@ def published(table: str) -> list[list[Any]]:
 def write_results(out: Path, name: str, result: Row, page: str, figure: Figure | None = None) -> None:
     """Writes the JSON, the Markdown page and, if there is one, the plot of an experiment, and prints the page."""
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / f"{name}.json", json.dumps(result, indent=1) + "\n")
+    write_whole(out / f"{name}.json", json.dumps({**result, "provenance": provenance()}, indent=1) + "\n")
     write_whole(out / f"{name}.md", page)
     names = [f"{name}.json", f"{name}.md"]
     if figure is not None:

@@ -13,25 +13,30 @@ from muzero import stats
 from muzero.agents.agent_spec import AgentSpec
 from muzero.config.fields import require
 from muzero.matches.results import COUNTS, win_rate_row
+from muzero.runs.provenance import check_pooled
 
 
 def pooled(rows: Sequence[Row]) -> Row:
     """Pools matches into one: sums of counts, win rate, intervals, Elo, and means weighted by games.
 
     The Wilson interval treats all games as independent; the paired one, which is there if all matches have the same
-    deals, treats deals as independent. Both are about these agents, not about new seeds.
+    deals, treats deals as independent. Both are about these agents, not about new seeds. Matches by other rules are
+    refused; `origins` says in what their code, packages or machines differ, if they do.
     """
     seats = {row["players"] for row in rows}
     require(len(seats) == 1, "players", "the same number in all matches", sorted(seats))
     found = sorted({precision for row in rows for precision in _precisions(row)})
     require(len(found) <= 1, "precision", "the same in all matches (set bf16=)", found)
+    versions = sorted({row["version"] for row in rows if "version" in row})
+    require(len(versions) <= 1, "version", "the same version of the rules in all matches", versions)
+    origins = check_pooled("matches", [row.get("provenance") for row in rows if "provenance" in row])
     by_deal = [row.get("by_deal", ()) for row in rows]
     same_deals = min(map(len, by_deal)) == max(map(len, by_deal)) >= 2  # all matches have the same deals
     counts = {name: sum(row[name] for row in rows) for name in COUNTS}
     total = win_rate_row(counts, seats.pop(), np.mean(by_deal, 0) if same_deals else None)
     for name in ("mean_score_a", "mean_score_b", "mean_turns", "mean_decisions"):
         total[name] = float(np.average([row[name] for row in rows], weights=[row["games"] for row in rows]))
-    return total
+    return {**total, "origins": origins} if origins else total
 
 
 def _precisions(row: Row) -> set[str]:

@@ -9,14 +9,21 @@ from typing import Any
 from muzero.agents.agent_spec import AgentSpec
 from muzero.config.fields import require
 from muzero.runs import run as run_reader
+from muzero.runs.provenance import check_pooled, starts
 from muzero.runs.run import Run
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """Reads run directories; the same one twice, or runs of different games, are an error."""
+    """Reads run directories; the same one twice, or runs of different games, are an error.
+
+    Warns of runs that were trained by different code.
+    """
     runs = run_reader.read_runs(paths)
     for run in runs:
         require(run.game == runs[0].game, str(run.path), f"a run of {runs[0].game}, as {runs[0].path}", run.game)
+    known = [facts for run in runs for facts in starts(run.path)]
+    if known:  # runs of earlier code have none
+        check_pooled("runs", known)
     return runs
 
 

@@ -29,6 +29,7 @@ from experiments.study.plan import COMPARISON, DEFAULTS, Job, Stage, StudyConfig
 from experiments.study.records import Records
 from muzero.config import Config, require
 from muzero.training.command import EXIT_BAD_INPUT, read_config
+from muzero.training.hydra_arguments import hydra_arguments
 from muzero.training.preflight import check_game
 
 VERBS = ("submit", "status", "plan")
@@ -81,9 +82,8 @@ def training(config: StudyConfig) -> dict[str, Config]:
     with initialize_config_module("conf", version_base="1.3"):
         for variant in config.variants:
             try:
-                raw = compose(
-                    "config", [f"+variant={variant}", f"preset={config.preset}", COMPARISON, *config.overrides]
-                )
+                chosen = [f"variant={variant}", f"preset={config.preset}", COMPARISON, *config.overrides]
+                raw = compose("config", hydra_arguments(chosen))
             except (HydraException, OmegaConfBaseException) as error:
                 raise ValueError(f"variant {variant}: {error}") from None
             found[variant] = read_config(raw)

@@ -56,7 +56,7 @@ class Config(Section):
 
     seed: int = number(0, least=0, most=2**63 - 1, meaning="seed of all randomness")
     run_dir: str = text("", "directory of the run; empty for runs/GAME-VARIANT-HASH, equal for equal configurations")
-    variant: str = text("baseline", "name of the variant; set by +variant=NAME")
+    variant: str = text("baseline", "name of the variant; set by variant=NAME")
     exploit: str | None = setting(None, "agent, such as checkpoint:RUN, that all games are against; it never learns")
     game: GameConfig = field(default_factory=GameConfig)
     model: ModelConfig = field(default_factory=ModelConfig)

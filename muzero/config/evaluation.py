@@ -18,6 +18,7 @@ class EvaluationConfig(Section):
     KEY = "evaluation"
 
     every: int = number(20, least=0, meaning="iterations between bot evaluations; 0 for none")
+    first: int = number(0, least=0, meaning="iteration of one more evaluation, so that there is one early; 0: none")
     games: int = number(100, least=1, meaning="games per bot; every deal is played from each seat")
     simulations: int = number(16, least=0, meaning="simulations per decision; 0 plays the network's policy alone")
     value_positions: int = number(128, least=0, meaning="positions where values and card beliefs are checked, or 0")

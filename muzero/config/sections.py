@@ -73,10 +73,10 @@ class ModelConfig(Section):
         "an encoder of the next observation learns to give, after every action (Stochastic MuZero)",
     )
     codes: int = number(32, least=2, most=63, meaning="number of codes with chance=learned")
-    ego: bool = flag(False, "condition predictions on the player they are for; set by +variant")
+    ego: bool = flag(False, "condition predictions on the player they are for; set by variant")
     ego_boards: bool = flag(True, "with ego and private hands: show each ego the own board first, whoever is to move")
-    outcome_heads: bool = flag(False, "predict the winner and the ranks; set by +variant")
-    card_beliefs: bool = flag(False, "predict the cards that the player to move cannot see; set by +variant")
+    outcome_heads: bool = flag(False, "predict the winner and the ranks; set by variant")
+    card_beliefs: bool = flag(False, "predict the cards that the player to move cannot see; set by variant")
 
     def __post_init__(self) -> None:
         if not self.counts and "counts" not in self.ignore:
@@ -342,7 +342,7 @@ class TrainConfig(Section):
         "muzero",
         ("muzero", "ppo"),
         "muzero: search, a learned model and a replay buffer; ppo: policy gradients without any of them, with the "
-        "settings under ppo; set by +variant",
+        "settings under ppo; set by variant",
     )
     mode: str = choice(
         "sync",
@@ -399,9 +399,19 @@ class LoggingConfig(Section):
         "use of wandb; online falls back to offline without key or network",
     )
     project: str = text("belief-muzero", "project in wandb")
+    entity: str = text("", "team or user in wandb that the project belongs to; empty for your default")
+    group: str = text("", "group of the run in wandb; empty: the study or sweep that it belongs to, else its variant")
+    job_type: str = text("train", "type of the run in wandb")
+    tags: list[str] = listing((), "tags of the run in wandb, such as [ablation,night]")
+    notes: str = text("", "notes of the run in wandb")
+    artifacts: bool = flag(False, "wandb: upload the newest weights and the game records as artifacts at the end")
+    tensorboard: bool = flag(False, "write event files for TensorBoard to tensorboard/ in the run directory")
     display: str = choice("auto", ("auto", "lines", "none"), "auto: live in a terminal, otherwise a line per iteration")
     records: int = number(
         0,
         least=0,
         meaning="self-played games per iteration, worker and number of players to keep as game records in records/",
+    )
+    objective: str = text(
+        "mean_win_rate", "figure of metrics.jsonl, such as losses.total, whose last value a sweeper of Hydra is given"
     )

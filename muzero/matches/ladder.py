@@ -42,9 +42,11 @@ from muzero.matches.table_ladder import rate_tables, require_table, write_tables
 from muzero.matches.workers import WorkerPool, make_worker_pool
 from muzero.runs.files import WriteError, replacing, write_whole, writing
 from muzero.runs.markdown import markdown_table
+from muzero.runs.provenance import code_text, provenance
 
 _INTERVAL = 2 * 1.96  # width of a 95 % interval in standard errors
 _SHARED = ("game", "version", "rules")  # figures that all pairings share
+_LEFT_OUT = (*_SHARED, "provenance")
 
 HELP = {
     "agents": "two or more, in brackets, with commas between them",
@@ -266,7 +268,11 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str
         "separated": found.separated,
         "ratings": ratings,
         **{key: rows[0].get(key) for key in _SHARED},
-        "pairings": [{key: value for key, value in row.items() if key not in _SHARED} for row in rows],
+        "provenance": provenance(),
+        "pairings": [
+            {**{k: v for k, v in row.items() if k not in _LEFT_OUT}, "code": code_text(row.get("provenance"))}
+            for row in rows
+        ],
         "names": found.names,
         "covariance": found.covariance.tolist(),
         "deviance": found.deviance,

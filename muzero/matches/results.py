@@ -17,6 +17,7 @@ from muzero.agents.agent_spec import AgentSpec, fingerprint
 from muzero.matches.luck import KINDS, MOST_LUCK, SCORE_COLUMNS, WIN_COLUMNS
 from muzero.runs.files import replacing, write_whole, writing
 from muzero.runs.markdown import markdown_table
+from muzero.runs.provenance import provenance
 
 if TYPE_CHECKING:
     from muzero.matches.games import Games
@@ -120,6 +121,7 @@ def report(
         "mean_decisions": float(games.decisions.mean()),
         "seconds": seconds,
         "seconds_per_game": seconds / fresh if fresh and seconds is not None else None,
+        "provenance": provenance(),
     }
     names = game.stat_names
     turns = games.stats[:, names.index("turns")] if "turns" in names else games.decisions

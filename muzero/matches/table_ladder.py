@@ -34,6 +34,7 @@ from muzero.runs.files import (
     writing,
 )
 from muzero.runs.markdown import markdown_table
+from muzero.runs.provenance import provenance
 from muzero.runs.schema import refuse
 
 Ints = NDArray[np.int64]
@@ -182,6 +183,7 @@ def write_tables(out: Path, found: stats.TableRatings, tables: int, players: int
         "ratings": [{**asdict(rating), "rank": number} for number, rating in enumerate(found.ratings, 1)],
         "names": found.names,
         "covariance": found.covariance.tolist(),
+        "provenance": provenance(),
     }
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)

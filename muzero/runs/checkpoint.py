@@ -3,7 +3,7 @@
     run/checkpoints/000120/
       weights.safetensors  ema.safetensors  optimizer.safetensors    tensors, one file per group
       replay.npz ...                                                  numpy arrays, one file per group, uncompressed
-      state.json                                                      everything else
+      state.json                                                      everything else, and where it comes from
       manifest.json                                                   size and SHA-256 of each, written last
 
 A checkpoint is written under a temporary name, flushed to the disk and renamed, so that a directory with a checkpoint's
@@ -43,6 +43,7 @@ from muzero.runs.files import (
     write_whole,
     writing,
 )
+from muzero.runs.provenance import provenance
 from muzero.runs.run_directory import CHECKPOINTS, CONFIG, STATE, checkpoints, remove_leftovers
 from muzero.runs.schema import (
     RULES,
@@ -114,7 +115,10 @@ AGENT_SCHEMA = record(
 
 _FILE = record({"size": whole(), "sha256": text(64)})
 _MANIFEST = record({"format": _FORMAT, "complete": flag, "files": mapping(_FILE, most=100)})
-_STATE_FILE = record({"format": _FORMAT, "iteration": whole(0, _MOST_ITERATIONS), "state": mapping(anything)})
+_STATE_FILE = record(
+    {"format": _FORMAT, "iteration": whole(0, _MOST_ITERATIONS), "state": mapping(anything)},
+    {"provenance": mapping(anything)},
+)
 
 
 @dataclass(frozen=True)
@@ -196,7 +200,8 @@ def save(
             write_tensors(draft / f"{name}.safetensors", group, about if name in ("weights", "ema") else None)
         for name, values in arrays.items():
             write_arrays(draft / f"{name}.npz", values)
-        write(draft / STATE, json_text({"format": FORMAT, "iteration": iteration, "state": state}).encode())
+        content = {"format": FORMAT, "iteration": iteration, "state": state, "provenance": provenance()}
+        write(draft / STATE, json_text(content).encode())
         files = {file.name: fingerprint(file) for file in sorted(draft.iterdir())}
         write(draft / MANIFEST, _manifest_bytes(complete=True, files=files))
         sync(draft)

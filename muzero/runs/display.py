@@ -12,7 +12,19 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from muzero.runs.keys import Keys
 from muzero.runs.metrics import Record, plain
+
+LEGEND = {
+    "progress": "iterations made, time of training over all processes, and the time left at the pace of the last ones",
+    "speed": "amounts per second of the last iteration; replay: how full the replay buffer is",
+    "losses": "means over the learner's steps of the last iteration; loss is their weighted sum, gradient its norm. "
+    "Losses of parts that the network does not have are left out",
+    "win rate": "share of games won, draws count half, at the last evaluations (oldest first); in training: running "
+    "mean over the curriculum's bots in self-play, rescaled to two players, so that 50% is even",
+    "time": "parts of the wall-clock time of the last iteration; self-play: parts of the workers' time in async mode",
+}
+"""Meaning of the rows of the panel."""
 
 
 class Display:
@@ -21,6 +33,7 @@ class Display:
     Args:
       total: number of iterations of the run, if known.
       start: number of iterations already done when this process began.
+      elapsed: seconds of training of earlier processes.
       seconds: time limit of this process in seconds, if there is one.
       console: console to write to; by default stdout.
     """
@@ -30,10 +43,12 @@ class Display:
         total: int | None = None,
         *,
         start: int = 0,
+        elapsed: float = 0.0,
         seconds: float | None = None,
         console: Console | None = None,
     ) -> None:
         self.total = total
+        self.elapsed = elapsed
         self.seconds = seconds
         self.console = console or Console()
         self._marks = deque([(start, time.monotonic())], maxlen=30)  # (iterations done, time) of the last iterations
@@ -41,9 +56,19 @@ class Display:
         self._record: dict[str, Any] = {}
         self._win_rates: dict[str, tuple[float, ...]] = {}
         self._live: Live | None = None
+        self._keys: Keys | None = None
+        self.legend = False
         if self.console.is_terminal and not self.console.is_dumb_terminal:
             self._live = Live(console=self.console, get_renderable=self._panel, refresh_per_second=4)
             self._live.start()
+            self._keys = Keys(self.press)
+
+    def press(self, key: str) -> None:
+        """Answer a key: h shows or hides the legend."""
+        if key in "hH?":
+            self.legend = not self.legend
+            if self._live:
+                self._live.refresh()
 
     def update(self, record: Record, timings: Record | None = None) -> None:
         """Shows a record with the groups of `muzero.runs.metrics`; groups that it lacks keep their last values."""
@@ -60,6 +85,9 @@ class Display:
 
     def close(self) -> None:
         """Stops refreshing; the last state stays on the screen."""
+        if self._keys:
+            self._keys.close()
+            self._keys = None
         if self._live:
             self._live.stop()
 
@@ -80,23 +108,33 @@ class Display:
         return pace if left is None else min(pace, left)
 
     def _progress(self) -> dict[str, str]:
-        shown = {"iteration": f"{self._marks[-1][0]}" + (f"/{self.total}" if self.total is not None else "")}
-        shown["elapsed"] = duration(time.monotonic() - self._started)
-        if self.remaining is not None:
-            shown["eta"] = duration(self.remaining)
+        """Iterations, with their number if it is what ends the run, and times."""
+        passed, left, iteration = time.monotonic() - self._started, self.remaining, self._marks[-1][0]
+        timed = self.seconds is not None and left is not None and left >= self.seconds - passed - 1
+        shown = {"iteration": f"{iteration}" + ("" if self.total is None or timed else f"/{self.total}")}
+        shown["elapsed"] = duration(self.elapsed + passed)
+        if timed and self.seconds is not None:
+            shown["elapsed"] += f" of {duration(self.elapsed + self.seconds)}"
+        if left is not None:
+            shown["left"] = duration(left)
         return shown
 
     def _line(self, record: Record) -> str:
         parts = [f"{name} {value}" for name, value in self._progress().items()]
         parts += [f"{name} {value}" for name, value in (*_losses(record), *_speeds(record))]
-        parts += [f"{opponent} {rate:.1%}" for opponent, rate in (*_in_training(record), *_win_rates(record))]
+        rates = [f"{opponent} {rate:.1%}" for opponent, rate in (*_in_training(record), *_win_rates(record))]
+        parts += ["win rate: " + ", ".join(rates)] if rates else []
         for title, group in _CLOCKS.items():
             shares = [f"{name} {share:.0%}" for name, share in _shares(record, group)]
             parts += [f"{title}: " + " ".join(shares)] if shares else []
         return "  ".join(parts)
 
     def _panel(self) -> Group:
+        """Rows with a title each, in lines that fit the terminal."""
         table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        width = max(20, self.console.width - _TITLE - 2)
         rows = {
             "progress": [f"{name} {value}" for name, value in self._progress().items()],
             "speed": [f"{value} {name}" for name, value in _speeds(self._record)],
@@ -104,16 +142,38 @@ class Display:
         }
         for title, cells in rows.items():
             if cells:
-                table.add_row(Text(title, style="bold"), Text("  ".join(cells)))
-        for opponent, rates in list(self._win_rates.items()):
-            table.add_row(Text(opponent, style="bold"), Text(f"{rates[-1]:6.1%}  {sparkline(rates)}"))
+                table.add_row(Text(f"{title:{_TITLE}}", style="bold"), Text("\n".join(wrap_cells(cells, width))))
+        longest = max((len(opponent) for opponent in self._win_rates), default=0)
+        name_width = min(longest, width - 22)  # 22: the rate and its line
+        for number, (opponent, rates) in enumerate(list(self._win_rates.items())):
+            name = opponent if len(opponent) <= name_width else f"{opponent[: name_width - 1]}…"
+            text = f"{name:{name_width}} {rates[-1]:6.1%}  {sparkline(rates)}"
+            table.add_row(Text("win rate" if number == 0 else "", style="bold"), Text(text))
         for title, group in _CLOCKS.items():
             shares = list(_shares(self._record, group))
             if shares:
-                table.add_row(Text(title, style="bold"), _bar(shares))
+                table.add_row(Text(title, style="bold"), _bar(shares, width))
+        if self.legend:
+            for title, meaning in LEGEND.items():
+                table.add_row(Text(title, style="italic"), Text(meaning, style="italic"))
+        if self._keys and self._keys.active:
+            hint = "h: hide the legend" if self.legend else "h: what these rows mean; Ctrl-C: save and stop"
+            table.add_row(Text(""), Text(hint, style="dim"))
         return Group(table)
 
 
+def wrap_cells(cells: Iterable[str], width: int) -> list[str]:
+    """Cells in lines of at most `width` characters, two spaces between cells; no cell is cut in two."""
+    lines: list[str] = []
+    for cell in cells:
+        if lines and len(lines[-1]) + 2 + len(cell) <= width:
+            lines[-1] += f"  {cell}"
+        else:
+            lines.append(cell)
+    return lines
+
+
+_TITLE = 9  # characters of the longest title of a row
 _CLOCKS = {"time": "seconds", "self-play": "concurrent_selfplay"}
 _COLOURS = ("green", "yellow", "blue", "magenta", "cyan", "white")
 
@@ -124,7 +184,10 @@ def _group(record: Record, name: str) -> Mapping[str, Any]:
 
 
 def _losses(record: Record) -> Iterator[tuple[str, str]]:
+    """Losses, without those of parts that the network does not have, which are 0."""
     for name, value in _group(record, "losses").items():
+        if value == 0 and name != "total":
+            continue
         yield "loss" if name == "total" else name, "-" if value is None else f"{value:.3f}"
 
 
@@ -156,15 +219,31 @@ def _shares(record: Record, group: str) -> Iterator[tuple[str, float]]:
         yield name, value / sum(seconds.values())
 
 
-def _bar(shares: list[tuple[str, float]], width: int = 40) -> Text:
-    """Bar of coloured blocks in proportion to shares, with a legend."""
+def _bar(shares: list[tuple[str, float]], width: int) -> Text:
+    """Bar of coloured blocks in proportion to shares, with a legend, below it if there is no room beside it.
+
+    Args:
+      shares: names and shares, which add up to 1.
+      width: characters of a line.
+    """
+    legend = [f"{name} {share:.0%}" for name, share in shares]
+    beside = 40 + 2 + len("  ".join(legend)) <= width
+    length = min(40, width)
     bar, drawn, total = Text(), 0, 0.0
     for index, (_, share) in enumerate(shares):
         total += share
-        bar.append("█" * (round(total * width) - drawn), _COLOURS[index % len(_COLOURS)])
-        drawn = round(total * width)
-    for index, (name, share) in enumerate(shares):
-        bar.append(f"  {name} {share:.0%}", _COLOURS[index % len(_COLOURS)])
+        bar.append("█" * (round(total * length) - drawn), _COLOURS[index % len(_COLOURS)])
+        drawn = round(total * length)
+    column = length if beside else width  # beside the bar, or on a line of its own
+    for index, text in enumerate(legend):
+        if column + 2 + len(text) > width:
+            bar.append("\n")
+            column = 0
+        else:
+            bar.append("  ")
+            column += 2
+        bar.append(text, _COLOURS[index % len(_COLOURS)])
+        column += len(text)
     return bar
 
 

@@ -5,6 +5,7 @@ run/
   config_hash    name of the configuration
   lock           held by the process that works in the directory
   metrics.jsonl  timings.jsonl    see `muzero.runs.metrics`
+  provenance.jsonl                see `muzero.runs.provenance`
   checkpoints/000120/             see `muzero.runs.checkpoint`
 """
 

@@ -16,9 +16,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from muzero.agents.agent_spec import AgentSpec, resolve
 from muzero.config import PAST_SELF, Config, cores
-from muzero.runs import checkpoint
+from muzero.runs import checkpoint, metrics
 from muzero.runs.files import CheckpointError, WriteError
 from muzero.runs.processes import WorkerDied, pick_device
+from muzero.runs.provenance import recorded
 from muzero.runs.run_directory import Interruption, RunLocked, config_hash, open_run
 from muzero.training.peers import join_peers, own_device, rank_and_size
 from muzero.training.preflight import preflight
@@ -36,6 +37,7 @@ CHANGEABLE = (
     "train.minutes",
     "train.checkpoint_every",
     "search.backend",
+    "evaluation.first",
 )
 
 ConfigStore.instance().store(name="schema", node=Config)  # first entry of the defaults list of conf/config.yaml
@@ -91,6 +93,19 @@ def prepared(config: Config) -> Iterator[Trainer]:
         yield trainer
 
 
+def objective(raw: DictConfig) -> float | None:
+    """Last value of `logging.objective` in the metrics of a run; None if it has none.
+
+    Args:
+      raw: configuration of a run that has been trained.
+    """
+    config = with_pinned_agents(read_config(raw))
+    path = run_directory(config)
+    records = metrics.read(path) if (path / metrics.METRICS).is_file() else []
+    found = [metrics.flatten(record).get(config.logging.objective.replace(".", "/")) for record in records]
+    return next((value for value in reversed(found) if value is not None), None)
+
+
 def follow(config: Config) -> int:
     """Compute gradients for rank 0 of a run over several processes (`muzero.training.peers`) until it ends.
 
@@ -126,8 +141,12 @@ def train(raw: DictConfig) -> int:
         except WriteError as error:
             print(f"error: {error}; nothing has been trained", file=sys.stderr)
             return EXIT_FAILED
+        closing = stack.enter_context(recorded(trainer.run.path))
+        closing["code"] = EXIT_FAILED  # unless `train` returns another
         try:
-            return trainer.train()
+            closing["code"] = trainer.train()
+            closing["iteration"] = trainer.state.iteration
+            return int(closing["code"])
         except (WriteError, WorkerDied, CheckpointError) as error:
             kept = trainer.state.saved or "none, there was no checkpoint yet"
             print(f"error: {error}; last good checkpoint: {kept}", file=sys.stderr)

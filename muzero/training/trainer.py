@@ -24,8 +24,10 @@ from muzero.runs.files import writing
 from muzero.runs.memory import give_back_memory, spare_present_objects
 from muzero.runs.metrics import Metrics
 from muzero.runs.processes import pick_device
+from muzero.runs.provenance import provenance
 from muzero.runs.run_directory import EXIT_REQUEUE, Interruption, RunDirectory
-from muzero.runs.sinks import Wandb
+from muzero.runs.sinks import Wandb, group_of
+from muzero.runs.tensorboard import TensorBoard
 from muzero.selfplay.opponents import OpponentMix
 from muzero.selfplay.runtime import make_runtime
 from muzero.selfplay.worker import PlayRequest, PlayResult
@@ -100,18 +102,13 @@ class Trainer:
     def train(self) -> int:
         """Make all iterations that are left; returns the exit code."""
         config, train, state = self.config, self.config.train, self.state
-        wandb = Wandb(
-            self.run.path,
-            config.logging.wandb,
-            project=config.logging.project,
-            config=self.run.config,
-            group=config.variant,
-        )
+        sinks = self._sinks()
         shown = config.logging.display
         console = Console(quiet=shown == "none", force_terminal=None if shown == "auto" else False)
         display = Display(
             train.iterations,
             start=state.iteration,
+            elapsed=state.elapsed,
             seconds=train.minutes * 60 - state.elapsed if train.minutes else None,
             console=console,
         )
@@ -127,7 +124,8 @@ class Trainer:
                 while not self.finished:
                     record, clock = self.iterate()
                     self.metrics.log(record, clock)
-                    wandb.log(record, clock)
+                    for sink in sinks:
+                        sink.log(record, clock)
                     display.update(record, clock)
                     stop = interruption.requested
                     due = self._due(train.checkpoint_every) or self._due(train.keep_every)
@@ -142,7 +140,8 @@ class Trainer:
                 print(f"error: {error}\nlast good checkpoint: {kept}", file=sys.stderr)
                 return EXIT_DIVERGED
             finally:
-                wandb.close()
+                for sink in sinks:
+                    sink.close()
                 self.close()
         console.print(self._summary(state.iteration - before), soft_wrap=True)
         return 0
@@ -175,7 +174,8 @@ class Trainer:
             "diagnostics": diagnostics(state, played),
         }
         began = time.perf_counter()
-        if self._due(every) or (every and self.finished):
+        early = every > 0 and state.iteration == self.config.evaluation.first
+        if self._due(every) or early or (every and self.finished):
             record |= self.evaluator.evaluate(state.iteration, state.network, state.learner.playing_weights())
             record["diagnostics"] |= self._network_diagnostics()
         give_back_memory()
@@ -264,6 +264,23 @@ class Trainer:
             self.state.learner.peers.stop()
 
     # ---- parts of the loop -------------------------------------------------------------------------------------
+
+    def _sinks(self) -> list[Wandb | TensorBoard]:
+        """Dashboards that get the metrics, too."""
+        c = self.config.logging
+        wandb = Wandb(
+            self.run.path,
+            c.wandb,
+            project=c.project,
+            entity=c.entity,
+            config={**self.run.config, "provenance": provenance()},
+            group=c.group or group_of(self.run.path, self.config.variant),
+            tags=c.tags,
+            notes=c.notes,
+            job_type=c.job_type,
+            artifacts=c.artifacts,
+        )
+        return [wandb, TensorBoard(self.run.path, c.tensorboard)]
 
     def _is_finished(self) -> bool:
         train, state = self.config.train, self.state

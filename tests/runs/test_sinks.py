@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from muzero.runs import sinks
+from muzero.runs.history import AXES
 from muzero.runs.sinks import Wandb, default_run_id
 from tests.runs.records import record, timings
 
@@ -28,8 +29,10 @@ class FakeWandb(SimpleNamespace):
         self.defined: list[tuple[str, str | None]] = []
         self.finished = False
         run = SimpleNamespace(
-            log=hooks.get("log", self.logged.append),
-            define_metric=lambda name, step_metric=None, hidden=None: self.defined.append((name, step_metric)),
+            log=hooks.get("log", lambda numbers, step: self.logged.append(numbers)),
+            define_metric=lambda name, step_metric=None, hidden=None, summary=None: self.defined.append(
+                (name, step_metric)
+            ),
             finish=hooks.get("finish", lambda: setattr(self, "finished", True)),
         )
 
@@ -77,9 +80,10 @@ def test_wandb_receives_every_record_and_the_configuration(tmp_path: Path, fake:
     assert module.logged[0]["losses/total"] == 1.5
     assert module.logged[0]["evaluation/stone(t=2)/win_rate"] == 0
     assert module.logged[0]["speed/games"] == 31.25
-    groups = ("losses", "diagnostics", "evaluation", "speed", "seconds")
-    assert sorted(module.defined[1:]) == sorted((f"{group}/*", "iteration") for group in groups)
-    assert module.defined[0] == ("iteration", None)
+    groups = [f"{group}/*" for group in ("losses", "diagnostics", "evaluation", "speed", "seconds")]
+    defined = [(name, "iteration") for name in (*groups, "evaluation/stone(t=2)/win_rate")]
+    assert sorted(module.defined[1 + len(AXES) :]) == sorted(defined)
+    assert module.defined[: 1 + len(AXES)] == [(name, None) for name in ("iteration", *AXES)]
     assert module.options["id"] == "abc"
     assert (module.options["mode"], module.options["config"]) == ("offline", {"a": 1})
     assert module.options["dir"] == str(tmp_path)
@@ -109,7 +113,7 @@ def test_without_network_or_key_wandb_is_offline(
     sink.log(record(0))
     sink.close(10)
     assert module.options["mode"] == mode
-    assert module.options["resume"] == ("allow" if mode == "online" else None)
+    assert module.options["resume"] == "allow", "in both modes: a resumed run goes on under its id"
     assert len(module.logged) == 1
     said = [entry.message for entry in caplog.records]
     assert len(said) == (mode == "offline")

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(bool(reason_to_skip()), reason=reason_to_skip()),
 ]
 LONG = [*TINY, "+game.rules.max_decisions=200", "train.iterations=12"]
-CLOCK = ("seconds", "seconds_per_game", "minutes")
+CLOCK = ("seconds", "seconds_per_game", "minutes", "provenance", "origins")
 
 
 @pytest.fixture(scope="module")

@@ -62,8 +62,8 @@ def test_info_defaults_names_the_file_of_the_preset_for_the_game(tmp_path: Path)
 
 def test_multirun_makes_a_directory_for_each_run(tmp_path: Path) -> None:
     Run(tmp_path, "--multirun", "seed=3,4", "train.iterations=1", "evaluation.every=0", name="").done()
-    found = sorted(tmp_path.glob("runs/skyjo-belief-*"))
-    assert len(found) == 2
+    found = sorted(tmp_path.glob("runs/sweeps/seed-*/*/"))
+    assert [path.name for path in found] == ["seed=3", "seed=4"]
     stored = [(path / "config.yaml").read_text().splitlines()[0] for path in found]
     assert sorted(stored) == ["seed: 3", "seed: 4"]
     assert all(len(metrics.read(path)) == 1 for path in found)
