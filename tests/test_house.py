@@ -16,7 +16,7 @@ PACKAGES = ("env", "mcts", "muzero")
 MOST_LINES = 450
 MOST_ENTRIES = 18  # of muzero/: ten rooms, the settings, six doors, the package itself
 MOST_LAYERS = 12  # of modules that import each other
-OPTIONAL = {"ray", "wandb", "jax", "mctx", "fastapi", "uvicorn"}  # may be imported inside a function
+OPTIONAL = {"ray", "wandb", "jax", "mctx", "fastapi", "uvicorn", "onnxscript"}  # may be imported inside a function
 
 
 def sources(*suffixes: str) -> list[Path]:
