@@ -121,6 +121,6 @@ struct TrainKernel {
   void (*heads_backward)(const HeadsPart&, const HeadsRows&, float* saved, float* gradient, void* scratch);
 };
 
-extern const TrainKernel train_kernel_base, train_kernel_avx512;
+extern const TrainKernel train_kernel_base, train_kernel_avx2, train_kernel_avx512;
 
 }  // namespace slot_step
