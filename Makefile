@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup train play arena test test-all bench bench-gpu lint format stubs asan fuzz fuzz-files clean
+.PHONY: help setup train play arena test test-all bench bench-gpu lint format stubs asan fuzz fuzz-files lock sdist wheel docs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -113,6 +113,20 @@ stubs: setup ## regenerate the type stubs of the extension modules
 	for package in $(patsubst %/bindings.cpp,%,$(wildcard */bindings.cpp muzero/model/native/bindings.cpp)); do \
 		$(BIN)/python -m nanobind.stubgen -q -D -m $$(echo $$package | tr / .)._native -o $$package/_native.pyi; \
 	done
+
+lock: setup ## write the versions of all installed packages to requirements.lock
+	$(BIN)/python .ci/lock.py > requirements.lock
+
+sdist: setup ## build a source distribution in dist/
+	$(BIN)/python -c 'from scikit_build_core.build import build_sdist; print("dist/" + build_sdist("dist"))'
+
+# For any x86-64 processor; better ones get their kernels at run time. CI repairs wheels to manylinux (cibuildwheel).
+wheel: setup ## build a wheel in dist/ that needs no AVX2
+	$(PIP) wheel --no-build-isolation --no-deps -w dist -Ccmake.define.BELIEF_BASELINE=ON -Cbuild-dir=build/baseline .
+
+docs: setup ## build the documents as a site in build/site: make docs ARGS=serve
+	$(PIP) install -q $(CONSTRAINTS:%=-c %) mkdocs-material
+	$(BIN)/mkdocs $(or $(ARGS),build --strict)
 
 asan: $(PACKAGES) ## run the native tests under the address and undefined-behaviour sanitizers
 	$(BIN)/cmake -S . -B build/asan -G Ninja -DCMAKE_MAKE_PROGRAM="$(abspath $(BIN)/ninja)" \

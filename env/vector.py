@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from env import _native
-from env.description import Rules as Rules
-from env.description import describe, split_rules
+from env.description import Rules, describe, split_rules
+from env.drawing import Drawable
 
 SKIP: int = _native.SKIP
 """Action that leaves a table as it is."""
@@ -125,7 +125,7 @@ def _require_seed(seed: int) -> int:
     return seed
 
 
-class VecEnv:
+class VecEnv(Drawable):
     """B tables of one game in lockstep, results in arrays that are written in place at each step.
 
     Attributes (each can be an array of the caller's, through `buffers`):

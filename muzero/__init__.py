@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from muzero.agents.loading import load_agent
     from muzero.matches.api import play_match
     from muzero.matches.games import Games
+    from muzero.model.encoders import register_encoder
     from muzero.model.interface import BaseNetwork, Prediction
     from muzero.model.network import make_network, register_network
 
@@ -35,6 +36,7 @@ __all__ = [
     "load_agent",
     "make_network",
     "play_match",
+    "register_encoder",
     "register_network",
 ]
 
@@ -69,6 +71,7 @@ _HOMES = {
     "load_agent": "muzero.agents.loading",
     "make_network": "muzero.model.network",
     "play_match": "muzero.matches.api",
+    "register_encoder": "muzero.model.encoders",
     "register_network": "muzero.model.network",
 }
 

@@ -16,7 +16,7 @@ PACKAGES = ("env", "mcts", "muzero")
 MOST_LINES = 450
 MOST_ENTRIES = 18  # of muzero/: ten packages, the settings, six commands, `__init__.py`
 MOST_LAYERS = 12  # of modules that import each other
-OPTIONAL = {
+OPTIONAL = {  # may be imported inside a function
     "ray",
     "wandb",
     "wandb_workspaces",
@@ -25,7 +25,8 @@ OPTIONAL = {
     "mctx",
     "fastapi",
     "uvicorn",
-}  # may be imported inside a function
+    "onnxscript",
+}
 
 
 def sources(*suffixes: str) -> list[Path]:

@@ -9,6 +9,7 @@
     policy:PATH                     the network's policy without search; policy:skyjo-belief as for agent
     simulator:256                   search with the real rules, with this many sampled worlds per decision: plays
                                     actions out; with tree=ismcts, pimc or expectimax it searches a tree
+    python:MODULE:CLASS             your own class, with a method act(situation); see docs/api.md
 
 Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=no_ego
 
@@ -25,14 +26,18 @@ Options follow, separated by commas: checkpoint:runs/x,simulations=64,ablation=n
     simulator   bot=NAME (plays the worlds out; default as in python -m env.play)  network=PATH|agent:NAME (evaluates
                 them instead)  tree=rollout|ismcts|pimc|expectimax; docs/evaluation.md explains these and the options of
                 trees: exploration=X  until=round|end  opponents=BOT  seed=N  observers=one|all  worlds=N
+    python      parameters of the class: python:my_agents:Careful,depth=3
+
+checkpoint and policy also take imports=MODULE: the module of a network or an encoder of your own (model.network,
+model.encoder). A checkpoint's file alone never makes a module run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -42,14 +47,16 @@ import torch
 import env
 from muzero.agents.agents import Policy, Searcher
 from muzero.agents.bots import Bot, Random
+from muzero.agents.description import OPTIONS, SEARCH_OPTIONS, AgentSpec, join_options
 from muzero.agents.fitness import require_finite_outputs, require_memory
-from muzero.agents.simulators import TREE_OPTIONS, make_simulator
+from muzero.agents.python_agent import code_fingerprint, make_python_agent
+from muzero.agents.simulators import make_simulator
 from muzero.agents.situation import Agent
 from muzero.agents.value_model import NetworkFeatures, PublicFeatures, ValueModel, fit_value_model
 from muzero.config import ModelConfig, SearchConfig
 from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork
-from muzero.model.network import make_network
+from muzero.model.network import make_network, trust_parts
 from muzero.model.shapes import misfit
 from muzero.model.spec import GameSpec
 from muzero.runs import checkpoint
@@ -58,16 +65,24 @@ from muzero.runs.tensors import weakness
 from muzero.search.backend import resolve_backend
 from muzero.search.judge import make_native_values
 
-_TREE_OPTIONS = ("value_scale", "value_visits", "visit_trust", "max_considered", "chance_source", "correct_luck")
-_SEARCH_OPTIONS = ("simulations", "algorithm", "backup", *_TREE_OPTIONS, "merge")
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "random": (),
-    "bot": (),
-    "checkpoint": ("iteration", *_SEARCH_OPTIONS, "ablation", "backend", "bf16"),
-    "agent": (*_SEARCH_OPTIONS, "ablation", "backend", "bf16"),
-    "policy": ("iteration", "temperature", "ablation"),
-    "simulator": ("bot", "network", "tree", *TREE_OPTIONS),
-}
+__all__ = [
+    "LINEAR",
+    "OPTIONS",
+    "SHIPPED",
+    "AgentSpec",
+    "build",
+    "fingerprint",
+    "join_options",
+    "load_network",
+    "load_value_model",
+    "match_search",
+    "resolve",
+    "resolve_value_function",
+    "shipped_agents",
+    "shipped_weights",
+    "trained_for",
+    "value_fingerprint",
+]
 
 LINEAR = "linear"
 """Name of the value function that needs no network."""
@@ -80,88 +95,6 @@ _TRUST = 1.2  # weight of values times their error with value_scale=auto: 1.7 / 
 _LEAST_ERROR = 1e-6  # error of values that was measured; none is smaller but 0
 _LONG_SEARCH = 100  # simulations from which compilation and bfloat16 pay; they change last digits, and so, rarely, a
 # move: the number of games must not matter
-
-
-# ---- the description -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AgentSpec:
-    """Description of an agent; `AgentSpec.parse(str(spec)) == spec`.
-
-    Attributes:
-      kind: kind of agent, one of `OPTIONS`.
-      target: name of a bot (with its parameters), a path, or a number of worlds; "" for random.
-      options: values of the options by name, in the order in which they are written.
-    """
-
-    kind: str
-    target: str = ""
-    options: dict[str, str] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        key = f"agent {str(self)!r}"
-        require(self.kind in OPTIONS, key, f"one of {', '.join(f'{kind}:...' for kind in OPTIONS)}", self.kind)
-        there = bool(self.target) == (self.kind != "random")
-        require(there, key, "something after the colon, except for random", self.target)
-        require(self.kind == "bot" or "," not in self.target, key, "no comma before the options", self.target)
-        for name, value in self.options.items():
-            allowed = ", ".join(OPTIONS[self.kind]) or "none"
-            require(name in OPTIONS[self.kind], key, f"options among {allowed}", f"{name}={value}")
-            require("," not in value, f"{key}, {name}", "a value without a comma", value)
-
-    @staticmethod
-    def of(kind: str, target: object = "", **options: object) -> AgentSpec:
-        """Describe an agent: `AgentSpec.of("checkpoint", path, simulations=64)`; options that are None are left out."""
-        return AgentSpec(kind, str(target)).with_options(**options)
-
-    @staticmethod
-    def parse(text: str) -> AgentSpec:
-        """Read the text of a description; an error names unknown kinds and options."""
-        kind, _, rest = text.partition(":")
-        if kind == "bot":  # a bot's parameters are in brackets and have commas of their own
-            return AgentSpec(kind, rest)
-        target, *parts = rest.split(",")
-        options: dict[str, str] = {}
-        for part in parts:
-            name, equals, value = part.partition("=")
-            allowed = ", ".join(OPTIONS.get(kind, ())) or "none"
-            require(bool(equals), f"agent {text!r}", f"options among {allowed}, as name=value", part)
-            require(name not in options, f"agent {text!r}", "every option once", part)
-            options[name] = value
-        return AgentSpec(kind, target, options)
-
-    def __str__(self) -> str:
-        start = f"{self.kind}:{self.target}" if self.target else self.kind
-        return ",".join([start, *(f"{name}={value}" for name, value in self.options.items())])
-
-    def with_options(self, **options: object) -> AgentSpec:
-        """Copy the description with other options, such as `simulations=64`; None leaves an option as it is."""
-        given = {name: str(value) for name, value in options.items() if value is not None}
-        return replace(self, options={**self.options, **given})
-
-    def without(self, *names: str) -> AgentSpec:
-        """Copy the description without some options."""
-        return replace(self, options={name: value for name, value in self.options.items() if name not in names})
-
-    def number(self, kind: type[Any], text: object, name: str) -> Any:
-        """Convert a value of this description to a number; an error names the agent and the option."""
-        try:
-            return kind(text)
-        except ValueError:
-            raise ValueError(f"agent {str(self)!r}, {name}: expected a number, got {text!r}") from None
-
-
-def join_options(parts: Sequence[str]) -> list[str]:
-    """Texts of agents from a list that was split at every comma, those between options included."""
-    agents: list[str] = []
-    for part in parts:
-        start = part.partition("=")[0]
-        if ":" in start or start == "random" or not agents:
-            agents.append(part)
-        else:
-            agents[-1] += f",{part}"
-    return agents
 
 
 # ---- the weights behind it -------------------------------------------------------------------------------------------
@@ -218,7 +151,9 @@ def _calibrated(spec: AgentSpec, agent: dict[str, Any]) -> AgentSpec:
 
 
 def fingerprint(spec: AgentSpec) -> str | None:
-    """Hash of the agent's weights and of the arithmetic of its search; None if it has no network."""
+    """Hash of the agent's weights and the arithmetic of its search, or of its Python code; None if it has neither."""
+    if spec.kind == "python":
+        return code_fingerprint(f"agent {str(spec)!r}", spec.target)
     network = _network_spec(spec)
     if network is None:
         return None
@@ -276,6 +211,7 @@ def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork,
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model, trained = _fill(ModelConfig, agent["model"], key), found.ema or found.weights
     largest = GameSpec.of(game, max(counts))
+    trust_parts(key, model, spec.options.get("imports", ""))
     differences = misfit(trained, largest, model)  # before a network of the size that the file claims is made
     if differences:
         raise ValueError(f"{key}: its weights are of another version of the network: {differences}")
@@ -323,6 +259,8 @@ def build(spec: AgentSpec, game: str, players: int, *, batch: int, lanes: int = 
         return Random()
     if spec.kind == "bot":
         return Bot(spec.target)
+    if spec.kind == "python":
+        return make_python_agent(f"agent {str(spec)!r}", spec.target, spec.options, game, players)
     if spec.kind == "simulator":
         return _build_simulator(spec, game, players, threads)
     if spec.options.get("value_scale") == "auto":
@@ -361,7 +299,7 @@ def match_search(spec: AgentSpec, network: BaseNetwork, trained: SearchConfig, l
 def _with_search_options(spec: AgentSpec, search: SearchConfig) -> SearchConfig:
     """Apply the description's options of the search, such as the number of simulations."""
     changes: dict[str, Any] = {}
-    for name in _SEARCH_OPTIONS:
+    for name in SEARCH_OPTIONS:
         if name not in spec.options:
             continue
         text, now = spec.options[name], getattr(search, name)

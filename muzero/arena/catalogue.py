@@ -8,6 +8,7 @@ from typing import Any
 
 import env
 from muzero.agents.agent_spec import AgentSpec, build, resolve, shipped_agents, trained_for
+from muzero.agents.situation import Situation
 from muzero.arena.levels import LevelLadder, read_levels
 from muzero.config.fields import require
 
@@ -67,8 +68,14 @@ class Catalogue:
         spec = resolve(AgentSpec.parse(text))
         trained = trained_for(spec)
         if trained is None:
-            require(spec.kind in ("random", "simulator"), "agents", "agents; bots are always offered", text)
-            return [Offer(str(spec), spec, game, 0, "searches with the real rules") for game in self.games]
+            require(spec.kind != "bot", "agents", "agents; bots are always offered", text)
+            idea = {"random": "plays at random", "python": "a program of this server's own"}
+            for game in self.games if spec.kind == "python" else ():  # errors of its code show at the start
+                least = env.describe(game).min_players
+                build(spec, game, least, batch=1).act(Situation.at(env.make(game, 1, least)))
+            name = spec.target.rpartition(":")[2] if spec.kind == "python" else str(spec)
+            doing = idea.get(spec.kind, "searches with the real rules")
+            return [Offer(name, spec, game, 0, doing) for game in self.games]
         if trained["game"] not in self.games:
             return []
         weights = spec.without(*(name for name in spec.options if name != "iteration"))

@@ -25,6 +25,7 @@ from muzero.config.fields import (
     text,
     tree_setting,
 )
+from muzero.config.parts import is_part_name
 
 BACKENDS = ("auto", "native", "eager", "compiled", "compiled_dynamic", "cuda_graphs")
 
@@ -40,11 +41,20 @@ class ModelConfig(Section):
         ("flat", "slots"),
         "flat: one vector (the paper); slots: a vector per slot of the game and a global one",
     )
-    encoder: str = choice(
+    network: str = setting(
+        "muzero",
+        "kind of network. muzero: this project's, made by the settings below; otherwise a name given to "
+        "muzero.register_network, or python:MODULE:CLASS, a subclass of muzero.BaseNetwork",
+        "muzero, a registered name or python:MODULE:CLASS",
+        is_part_name,
+    )
+    encoder: str = setting(
         "columns",
-        ("transformer", "columns"),
         "transformer: over tokens (the paper); columns: unchanged when blocks of slots, or the slots of a "
-        "block, trade places (needs latent=slots)",
+        "block, trade places (needs latent=slots); otherwise a name given to muzero.register_encoder, or "
+        "python:MODULE:CLASS",
+        "transformer or columns, a registered name or python:MODULE:CLASS",
+        is_part_name,
     )
     layers: int = number(2, least=1, meaning="layers of the transformer")
     heads: int = number(4, least=1, meaning="attention heads of the transformer")
@@ -356,6 +366,11 @@ class TrainConfig(Section):
     checkpoint_every: int = number(10, least=1, meaning="iterations between checkpoints")
     keep_every: int = number(
         100, least=1, meaning="iterations between weights that are kept for good, for matched comparisons"
+    )
+    init: str = text(
+        "",
+        "weights that a new run starts with: checkpoint:RUN, policy:PATH or agent:NAME, of the same game and network; "
+        "its optimiser, games and counters are not taken over; empty for random weights",
     )
 
 

@@ -6,7 +6,7 @@ explains the words and the letters of the shapes.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from muzero.config.fields import require
+from muzero.config.parts import PREFIX, import_part
 from muzero.model.layers import PackedWeights, SeatIndices, sum_of_pair_products
 
 if TYPE_CHECKING:
@@ -356,3 +357,35 @@ def tokens_for_fewer_players(groups: list[Group], num_players: int, players: int
         kept += range(start, start + (g.count // num_players * players if g.per_player else g.count))
         start += g.count
     return torch.tensor(kept)
+
+
+# ---- encoders by name ------------------------------------------------------------------------------------------------
+
+EncoderFactory = Callable[..., nn.Module]
+
+ENCODERS: dict[str, EncoderFactory] = {"transformer": TransformerEncoder, "columns": ColumnsEncoder}
+"""Encoders by name; `register_encoder` adds to them."""
+
+
+def register_encoder(name: str, factory: EncoderFactory) -> None:
+    """Add an encoder for `model.encoder`; `python:MODULE:CLASS` does without, in commands and worker processes, too.
+
+    Args:
+      name: name of the encoder, not used before.
+      factory: class or function of (spec, config, groups) that makes a module: observations [B, W] -> latents [B, L].
+        A method `seat_indices`, as `TransformerEncoder` has it, is needed for runs with several numbers of players if
+        parameters have a part for each seat.
+    """
+    require(name not in ENCODERS, "name of an encoder", f"a new name beside {', '.join(ENCODERS)}", name)
+    ENCODERS[name] = factory
+
+
+def make_encoder(spec: GameSpec, config: ModelConfig, groups: list[Group]) -> nn.Module:
+    """Make the encoder that a configuration names."""
+    name = config.encoder
+    known = f"{' or '.join(ENCODERS)}, or python:MODULE:CLASS"
+    require(name in ENCODERS or name.startswith(PREFIX), "model.encoder", known, name)
+    factory = ENCODERS[name] if name in ENCODERS else import_part("model.encoder", name)
+    made = factory(spec, config, groups)
+    require(isinstance(made, nn.Module), "model.encoder", "a class or function that makes a torch module", name)
+    return made

@@ -26,13 +26,15 @@ or 1 if only the root player's).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from muzero.config import ModelConfig
 from muzero.config.fields import require
-from muzero.model.encoders import ColumnsEncoder, TransformerEncoder, groups_read
+from muzero.config.parts import PREFIX, import_named, import_part, split_path
+from muzero.model.encoders import groups_read, make_encoder
 from muzero.model.flat import FlatCardBeliefs, FlatDynamics, FlatPolicy, FlatTrunk
 from muzero.model.interface import BaseNetwork, Prediction
 from muzero.model.layers import EgoConditioning, SeatIndices, at_least_float32, mlp
@@ -70,9 +72,7 @@ class Network(BaseNetwork):
         self.frame = "root" if flat else "mover"
         places = spec.num_slots * config.slot_dim + spec.num_players * player_dim(spec, config)
         self.latent_dim = config.latent_dim if flat else places + rest_dim(spec, config)
-        groups = groups_read(spec, config)
-        encoder = TransformerEncoder if config.encoder == "transformer" else ColumnsEncoder
-        self.representation = encoder(spec, config, groups)
+        self.representation = make_encoder(spec, config, groups_read(spec, config))
         self.dynamics = FlatDynamics(spec, config) if flat else SlotDynamics(spec, config)
         self.condition = EgoConditioning(config.latent_dim if flat else rest_dim(spec, config), config.ego, turns=flat)
         self.trunk: FlatTrunk | SlotTrunk = FlatTrunk(config) if flat else SlotTrunk(spec, config)
@@ -125,7 +125,9 @@ class Network(BaseNetwork):
         if isinstance(self.cards, FlatCardBeliefs):
             parts |= {f"cards.{key}": part for key, part in self.cards.seat_indices(players).items()}
         for name in ("representation", "dynamics"):
-            parts |= {f"{name}.{key}": part for key, part in getattr(self, name).seat_indices(players).items()}
+            module = getattr(self, name)
+            own: SeatIndices = module.seat_indices(players) if hasattr(module, "seat_indices") else {}
+            parts |= {f"{name}.{key}": part for key, part in own.items()}
         if isinstance(self.trunk, SlotTrunk):
             parts["trunk.boards.weight"] = 1, torch.arange(self.trunk.boards.in_features // P * players)
         if self.codes is not None and isinstance(self.trunk, SlotTrunk):
@@ -250,10 +252,10 @@ NETWORKS: dict[str, NetworkFactory] = {"muzero": Network}
 
 
 def register_network(kind: str, factory: NetworkFactory) -> None:
-    """Add a kind of network for `make_network`.
+    """Add a kind of network for `make_network` and `model.network`.
 
     Every process that makes such networks must register them, so the call belongs into a module that all of them
-    import.
+    import. `python:MODULE:CLASS` needs no registration.
 
     Args:
       kind: name of the kind, not used before.
@@ -263,7 +265,66 @@ def register_network(kind: str, factory: NetworkFactory) -> None:
     NETWORKS[kind] = factory
 
 
-def make_network(spec: GameSpec, config: ModelConfig, kind: str = "muzero") -> BaseNetwork:
-    """Make a network of a registered kind for a game."""
-    require(kind in NETWORKS, "kind of network", f"one of {', '.join(NETWORKS)}", kind)
-    return NETWORKS[kind](spec, config)
+def make_network(spec: GameSpec, config: ModelConfig, kind: str = "") -> BaseNetwork:
+    """Make a network for a game.
+
+    Args:
+      spec: description of the game.
+      config: settings of the model.
+      kind: registered name or import path of the kind of network; by default as the configuration says.
+    """
+    key, name = ("kind of network", kind) if kind else ("model.network", config.network)
+    if name.startswith(PREFIX):
+        made = import_part(key, name)(spec, replace(config, network=name))
+        require(isinstance(made, BaseNetwork), key, "a subclass of muzero.BaseNetwork", name)
+        return made  # type: ignore[no-any-return]
+    require(name in NETWORKS, key, f"one of {', '.join(NETWORKS)}", name)
+    return NETWORKS[name](spec, replace(config, network=name))
+
+
+def trust_parts(key: str, config: ModelConfig, module: str) -> None:
+    """Refuse parts of one's own that a checkpoint names, unless the user has named their module.
+
+    A configuration from a file must not choose which code runs.
+
+    Args:
+      key: name of the agent, for errors.
+      config: settings of the checkpoint's network.
+      module: module that the user trusts; "" for none. It is imported, so that names it registers are known.
+    """
+    if module:
+        import_named(f"{key}, imports", module)
+    for name in ("network", "encoder"):
+        part = getattr(config, name)
+        if part.startswith(PREFIX):
+            needed = split_path(f"{key}, model.{name}", part)[0]
+            expected = f"imports={needed} among its options, for the code of its model.{name}"
+            require(needed == module, f"{key}, imports", expected, module)
+
+
+@torch.no_grad()
+def check_parts(spec: GameSpec, config: ModelConfig) -> None:
+    """Try parts of one's own on an empty observation: refuse those that fail or return other shapes than documented."""
+    if config.network == "muzero" and config.encoder in ("transformer", "columns"):
+        return
+    key = "model.network" if config.network != "muzero" else "model.encoder"
+    name, rows = getattr(config, key.removeprefix("model.")), 2
+    try:
+        network = make_network(spec, config).eval()
+        latent, outputs = network.initial(torch.zeros(rows, spec.width, dtype=torch.int16), "maxn")
+        zeros = torch.zeros(rows, dtype=torch.int64)
+        shapes = {"latents": tuple(latent.shape), "outputs of roots": tuple(outputs.shape)}
+        after, outputs = network.recurrent(latent, zeros, zeros, zeros, zeros, "maxn")
+        shapes |= {"next latents": tuple(after.shape), "outputs of steps": tuple(outputs.shape)}
+    except ValueError:
+        raise
+    except Exception as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise ValueError(
+            f"{key}: expected a part that can be used, got {name} ({type(error).__name__}: {reason})"
+        ) from error
+    A, P, L = spec.num_actions, spec.num_players, network.latent_dim
+    outcomes = network.num_outcomes if network.num_outcomes > 1 else 0
+    expected = {"latents": L, "outputs of roots": A + P, "next latents": L, "outputs of steps": A + outcomes + 2 * P}
+    for what, width in expected.items():
+        require(shapes[what] == (rows, width), f"{key}={name}, {what}", str([rows, width]), list(shapes[what]))

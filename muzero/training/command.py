@@ -25,6 +25,7 @@ from muzero.training.peers import join_peers, own_device, rank_and_size
 from muzero.training.preflight import preflight
 from muzero.training.run_state import make_learner
 from muzero.training.trainer import Trainer
+from muzero.training.warm_start import pinned_init
 
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 EXIT_LOST = 1  # exit code of a process whose rank 0 has gone
@@ -65,7 +66,8 @@ def with_pinned_agents(config: Config) -> Config:
 
     also = [pin("evaluation.also", name) for name in config.evaluation.also]
     exploit = pin("exploit", config.exploit) if config.exploit else None
-    return replace(config, exploit=exploit, evaluation=replace(config.evaluation, also=also))
+    train = replace(config.train, init=pinned_init(config.train.init))
+    return replace(config, exploit=exploit, evaluation=replace(config.evaluation, also=also), train=train)
 
 
 def run_directory(config: Config) -> Path:

@@ -18,12 +18,13 @@ from muzero.data.augmentation import SlotPermutation
 from muzero.data.match_table import require_rounds
 from muzero.data.replay_buffer import megabytes_needed
 from muzero.model.encoders import groups_read
-from muzero.model.network import make_network
+from muzero.model.network import check_parts, make_network
 from muzero.model.spec import GameSpec
 from muzero.runs.processes import pick_device
 from muzero.search.backend import resolve_backend
 from muzero.training.backend import native_training
 from muzero.training.peers import rank_and_size
+from muzero.training.warm_start import initial_weights
 
 
 def preflight(config: Config) -> None:
@@ -42,6 +43,7 @@ def check_game(config: Config) -> None:
         except ValueError as error:
             raise ValueError(str(error).replace("game.players", "selfplay.players", 1)) from None
     groups_read(GameSpec.of(config.game.name, config.game.players), config.model)  # checks the names in model.ignore
+    check_parts(GameSpec.of(config.game.name, config.player_counts()[-1]), config.model)
     require_rounds(config.game)
     source, codes = config.search.chance_source, config.model.chance == "learned"
     expected = "learned or uniform with model.chance=learned, whose codes are no cards"
@@ -50,6 +52,7 @@ def check_game(config: Config) -> None:
         _check_replay_memory(config, players)
     check_opponents("exploit", [config.exploit] if config.exploit else [], config)
     check_opponents("evaluation.also", [name for name in config.evaluation.also if name != PAST_SELF], config)
+    initial_weights(config)
     if config.replay.relabel:
         SlotPermutation(config.game.name, config.game.players)  # refuses games without symmetries
 

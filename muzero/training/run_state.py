@@ -157,6 +157,12 @@ class RunState:
             "value_rmse": self.value_rmse,
         }
 
+    def start_from(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Begin with trained weights instead of random ones; everything else is as in a new run."""
+        self.network.load_state_dict(dict(weights))
+        if self.learner.ema is not None:
+            self.learner.load_ema(dict(weights))
+
     def load(self, found: checkpoint.Checkpoint) -> None:
         """Continue from a checkpoint of a run with the same configuration; an error names the file and the key."""
         state, learner = found.state, self.learner

@@ -39,6 +39,7 @@ from muzero.training.ppo_epochs import learn_from_rollouts
 from muzero.training.priorities import Priorities
 from muzero.training.reanalysis import Reanalyser
 from muzero.training.run_state import RunState, simulations_at
+from muzero.training.warm_start import initial_weights
 
 EXIT_DIVERGED = 3
 
@@ -89,6 +90,8 @@ class Trainer:
         if found:
             self.state.load(found)
             self.runtime.load(found.arrays["selfplay"], self.state.games)
+        elif (weights := initial_weights(config)) is not None:
+            self.state.start_from(weights)
         self.state.learner.share_state()
         self.finished = self._is_finished()
         self.metrics = Metrics(run.path, offset=int(found.state["metrics_offset"]) if found else 0)

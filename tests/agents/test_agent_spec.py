@@ -144,7 +144,7 @@ def test_values_cannot_be_weighed_by_an_unknown_error(
         ("checkpoint:x,simulations", "expected options among"),
         ("agent:", "expected something after the colon"),
         ("agent:skyjo-belief,iteration=3", "expected options among simulations, algorithm, .*, got 'iteration=3'"),
-        ("policy:x,merge=off", "expected options among iteration, temperature, ablation, got 'merge=off'"),
+        ("policy:x,merge=off", "expected options among iteration, temperature, ablation, imports, got 'merge=off'"),
         ("simulator:4,bot=greedy,bot=naive", "expected every option once, got 'bot=naive'"),
     ],
 )

@@ -22,10 +22,15 @@ inline std::vector<const Kernel*> kernels() {
                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                     __builtin_cpu_supports("avx512cd");
   if (wide) found.push_back(&kernel_avx512);
+#endif
+#if defined(BELIEF_AVX2)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
+    found.push_back(&kernel_avx2);
+  }
+#endif
   found.push_back(&kernel_base);
+#if defined(BELIEF_AVX512)
   if (wide && __builtin_cpu_supports("avx512bf16")) found.push_back(&kernel_bf16);
-#else
-  found.push_back(&kernel_base);
 #endif
   return found;
 }

@@ -120,7 +120,8 @@ struct Kernel {
   void (*run)(const Network&, const Job&, void* scratch);
 };
 
-// The kernels for AVX-512 are compiled where BELIEF_AVX512 is defined.
-extern const Kernel kernel_base, kernel_avx512, kernel_bf16;
+// The kernels for AVX-512 are compiled where BELIEF_AVX512 is defined, the one for AVX2 where BELIEF_AVX2 is: where
+// everything else, the base kernel too, is compiled for any CPU.
+extern const Kernel kernel_base, kernel_avx2, kernel_avx512, kernel_bf16;
 
 }  // namespace slot_step

@@ -75,6 +75,8 @@ class SlotStep:
         if not all(isinstance(getattr(network, part, None), kinds) for part, kinds in _PARTS.items()):
             return f"expected a network with the parts of muzero.model.network.Network, got {type(network).__name__}"
         config = network.config
+        if config.network != "muzero":
+            return f"expected model.network=muzero, got {config.network}"
         if config.latent != "slots":
             return f"expected model.latent=slots, got {config.latent}"
         for name in ("slot_dim", "player_dim", "global_dim", "slot_hidden", "hidden"):
@@ -130,7 +132,7 @@ class SlotStep:
     def encoder_supported(network: Network) -> bool:
         """Whether C++ can compute the encoder of a network."""
         encoder = network.representation
-        if not isinstance(encoder, ColumnsEncoder) or network.config.width % _ALIGN:
+        if type(encoder) is not ColumnsEncoder or network.config.width % _ALIGN:
             return False
         fields = {fields for fields, slots in zip(encoder.embed.fields, encoder.is_slot, strict=True) if slots}
         return len(fields) == 1 and fields != {0}

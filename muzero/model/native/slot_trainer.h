@@ -22,12 +22,15 @@ namespace slot_step {
 
 inline std::vector<const TrainKernel*> train_kernels() {
   std::vector<const TrainKernel*> found;
-#if defined(BELIEF_AVX512)
   for (const Kernel* kernel : kernels()) {
+#if defined(BELIEF_AVX512)
     if (kernel == &kernel_avx512) found.push_back(&train_kernel_avx512);
-  }
 #endif
-  found.push_back(&train_kernel_base);
+#if defined(BELIEF_AVX2)
+    if (kernel == &kernel_avx2) found.push_back(&train_kernel_avx2);
+#endif
+    if (kernel == &kernel_base) found.push_back(&train_kernel_base);
+  }
   return found;
 }
 

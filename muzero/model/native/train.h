@@ -179,6 +179,6 @@ struct TrainKernel {
   void (*visible_backward)(const VisiblePart&, const VisibleRows&);
 };
 
-extern const TrainKernel train_kernel_base, train_kernel_avx512;
+extern const TrainKernel train_kernel_base, train_kernel_avx2, train_kernel_avx512;
 
 }  // namespace slot_step
