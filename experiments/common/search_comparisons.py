@@ -115,7 +115,9 @@ def compare_with_mctx(
                 found = speeds[condition]
                 middle = {name: statistics.median(found[name]) for name in works}
                 name = f"peer_{algorithm}_b{batch}_{condition}"
-                row = f"{algorithm:10}{count:>5}{batch:>6}{condition:>6}{middle['ours']:>14,.0f}{middle['mctx']:>14,.0f}"
+                row = (
+                    f"{algorithm:10}{count:>5}{batch:>6}{condition:>6}{middle['ours']:>14,.0f}{middle['mctx']:>14,.0f}"
+                )
                 ratio = median_ratio(found["ours"], found["mctx"])
                 row += f"{ratio:>8.2f}"
                 figures |= {f"{name}_sims_per_s": middle["ours"], f"{name}_mctx_sims_per_s": middle["mctx"]}
