@@ -9,7 +9,7 @@
     python -m muzero.train --help
 
 Running the same command again resumes. SIGTERM, SIGUSR1 and Ctrl-C save and exit with code 75, which asks a scheduler
-to start the command again.
+to start the command again; a second Ctrl-C stops at once, without saving, with code 130.
 """
 
 from __future__ import annotations
