@@ -40,6 +40,7 @@ def test_bad_arguments_are_refused_by_name(arguments: list[str], message: str) -
 
 def test_agents_of_a_list_keep_their_parameters() -> None:
     assert read_arguments([f"agents=[{','.join(AGENTS)}]"]).agents == AGENTS
+    assert read_arguments([f"agents={','.join(AGENTS)}"]).agents == AGENTS, "brackets may be left out"
 
 
 def test_a_ladder_is_written_and_resumes_with_more_agents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
