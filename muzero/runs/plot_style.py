@@ -1,8 +1,9 @@
 """Look of every plot: colours, sizes, names of agents, axes, legends and files.
 
-A function that draws is decorated with `styled`, makes its figure with `new_figure` and leaves writing to `save_figure`.
-Colours are those of Okabe and Ito and of Tol: they stay apart for people who see no red, no green or no blue. A variant
-has the same colour and marker in every figure; references such as a fair share are thin and grey.
+A function that draws is decorated with `styled`, makes its figure with `new_figure`, `new_axes` or `new_panels`, and
+leaves writing to `save_figure`. Colours are those of Okabe and Ito and of Tol, which stay apart for people who see no
+red or no green. A variant has the same colour and marker in every figure; references such as a fair share are thin and
+grey.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import matplotlib as mpl
+import numpy as np
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from muzero.config.fields import require
 from muzero.runs.files import replacing, writing
@@ -43,7 +47,7 @@ VARIANTS = {  # colour and marker
     "counts": ("#E69F00", "P"),
     "ppo": ("#4D4D4D", "X"),
 }
-SPARE = ("#332288", "#999933", "#882255", "#44AA99", "#DDCC77", "#661100")
+SPARE = ("#882255", "#999933", "#44AA99", "#332288", "#DDCC77", "#661100")
 """Colours of everything that is not a variant of this project, such as somebody's own."""
 
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D")
@@ -56,7 +60,7 @@ BAND = 0.2  # opacity of intervals
 LOST_WON = LinearSegmentedColormap.from_list("lost_won", ["#B35806", "#F7F7F7", "#2166AC"])
 """Colour map of win rates: orange for lost, white for level, blue for won."""
 
-RC: dict[str, Any] = {
+RC: Any = {  # settings of matplotlib
     "font.size": 8,
     "font.family": "DejaVu Sans",
     "axes.titlesize": 8,
@@ -78,7 +82,7 @@ RC: dict[str, Any] = {
     "errorbar.capsize": 2,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
-    "axes.prop_cycle": mpl.cycler(color=list(SERIES)),
+    "axes.prop_cycle": cycler(color=list(SERIES)),
     "svg.hashsalt": "belief-muzero",  # the same bytes every time
     "svg.fonttype": "none",  # text stays text
     "pdf.fonttype": 42,
@@ -146,13 +150,24 @@ def colors_of(kinds: Sequence[str]) -> dict[str, str]:
 
     The first of a variant has its colour; the others take colours that nobody else in the figure has.
     """
+    return _all_different(kinds, color_of, (*SPARE, *SERIES))
+
+
+def markers_of(kinds: Sequence[str]) -> dict[str, str]:
+    """Markers of kinds of runs, as `colors_of`."""
+    return _all_different(kinds, marker_of, MARKERS)
+
+
+def _all_different(kinds: Sequence[str], own: Callable[[str], str], spare: Sequence[str]) -> dict[str, str]:
+    """Look of each kind: that of its variant, or if it is taken one that no variant of the figure has."""
+    variants = {own(kind.split(" (")[0]) for kind in kinds}
     found: dict[str, str] = {}
     for kind in dict.fromkeys(kinds):
-        color = color_of(kind.split(" (")[0])
-        if color in found.values():
-            free = [other for other in (*SPARE, *SERIES) if other not in found.values()]
-            color = free[0] if free else color
-        found[kind] = color
+        look = own(kind.split(" (")[0])
+        if look in found.values():
+            free = [other for other in spare if other not in variants | set(found.values())]
+            look = free[0] if free else look
+        found[kind] = look
     return found
 
 
@@ -212,9 +227,18 @@ def agent_aliases(names: Sequence[str], longest: int = 34) -> list[str]:
 # ---- axes and legends ------------------------------------------------------------------------------------------------
 
 
-def whole_ticks(axes: Axes, axis: Literal["x", "y"] = "x") -> None:
-    """Puts ticks at whole numbers only: there is nothing between two iterations."""
-    (axes.xaxis if axis == "x" else axes.yaxis).set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+def few_ticks(axes: Axes, places: Sequence[float] = (), most: int = 5) -> None:
+    """Puts ticks of the x axis at whole numbers only, because there is nothing between two iterations.
+
+    Args:
+      axes: panel.
+      places: places of all points; if they are the same, the only tick is there.
+      most: intervals between ticks at most.
+    """
+    if len(set(places)) == 1:
+        axes.set_xticks(list(set(places)))
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(most, integer=True, min_n_ticks=1))
 
 
 def reference_line(axes: Axes, value: float, label: str | None = None, axis: Literal["x", "y"] = "y") -> None:
@@ -224,6 +248,24 @@ def reference_line(axes: Axes, value: float, label: str | None = None, axis: Lit
         axes.axhline(value, **look)
     else:
         axes.axvline(value, **look)
+
+
+def draw_matrix(axes: Axes, rates: NDArray[np.float64], digits: int = 2, most: float = 1.0) -> None:
+    """Draws win rates [P, P] as coloured cells with numbers; NaN is left white.
+
+    Args:
+      axes: panel to draw in.
+      rates: win rates from 0 to `most` of the row against the column.
+      digits: digits after the point.
+      most: the rate of winning every game, 1 or 100.
+    """
+    axes.imshow(rates, cmap=LOST_WON, vmin=0, vmax=most, aspect="auto")
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    for i, j in np.argwhere(~np.isnan(rates)):
+        color = "white" if abs(rates[i, j] / most - 0.5) > 0.35 else "black"
+        axes.text(j, i, f"{rates[i, j]:.{digits}f}", ha="center", va="center", fontsize=6.5, color=color)
 
 
 def band_handle(label: str) -> Patch:
@@ -250,7 +292,10 @@ def legend_below(figure: Figure, panels: Sequence[Axes], notes: Sequence[Any] = 
     longest = max(len(label) for label in found)
     fitting = max(1, int(width / (0.062 * longest + 0.5)))
     figure.legend(
-        list(found.values()), list(found), loc="outside lower center", ncols=min(columns or fitting, fitting, len(found))
+        list(found.values()),
+        list(found),
+        loc="outside lower center",
+        ncols=min(columns or fitting, fitting, len(found)),
     )
 
 
