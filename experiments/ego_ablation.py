@@ -137,12 +137,12 @@ def markdown(result: Row, command: str) -> str:
 def plot(result: Row) -> Figure:
     """Pooled win rates of the intact network by way of playing, and those of single matches."""
     rows, key = result["rows"], ("variant", "play", "ablation")
-    variants = list(dict.fromkeys(row["variant"] for row in rows))
+    variants, ways = (list(dict.fromkeys(row[name] for row in rows)) for name in ("variant", "play"))
     figure, panels = plot_style.new_panels(len(variants), columns=2, extra_height=0.6)
     for axes, variant in zip(panels, variants, strict=True):
-        for number, way in enumerate(dict.fromkeys(row["play"] for row in rows)):
+        for number, way in enumerate(ways):
             own = [row for row in rows if (row["variant"], row["play"]) == (variant, way)]
-            places = [ABLATIONS.index(row["ablation"]) + 0.25 * (number - 1) for row in own]
+            places = [ABLATIONS.index(row["ablation"]) + 0.25 * (number - (len(ways) - 1) / 2) for row in own]
             rates = [row["win_rate"] for row in own]
             look = {"color": plot_style.SERIES[number], "marker": plot_style.MARKERS[number], "linestyle": "none"}
             axes.errorbar(places, rates, yerr=common.error_bars(own), label=f"play: {way}", **look)
@@ -153,6 +153,7 @@ def plot(result: Row) -> Figure:
         plot_style.reference_line(axes, rows[0]["fair_share"], "fair share")
         names = [name.replace("_", " ") for name in ABLATIONS]
         axes.set(xticks=range(len(ABLATIONS)), xticklabels=names, ylim=(-0.02, 1.02), title=variant, xlabel="ablation")
+        axes.set_xlim(-0.5, len(ABLATIONS) - 0.5)
         axes.set_ylabel("win rate of the intact network")
     notes = [plot_style.line_handle("single runs", marker=".", linestyle="none", markersize=2.5)]
     notes.append(plot_style.line_handle("95 % interval by deals", marker="|", linewidth=1.2))

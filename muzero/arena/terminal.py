@@ -293,5 +293,5 @@ def main(argv: Sequence[str] | None = None, ask: Callable[[str], str] = input) -
     except OSError as error:
         print(f"error: record: expected a file that can be written, got {path}: {error.strerror}", file=sys.stderr)
         return 1
-    print(f"{path}: the game record; to deal it again: {hints.command('env.game_record', path, '--check')}")
+    print(f"{path}: the game record; {hints.command('env.game_record', path, '--check')} deals it again")
     return 0

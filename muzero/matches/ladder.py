@@ -242,7 +242,7 @@ def plot(found: stats.Ladder, rows: Sequence[Row]) -> Figure:
     names = plot_style.agent_aliases(order)
     rates, size = win_rates(rows, order), len(order)
     figure = plot_style.new_figure(plot_style.PAGE, 1.3 + 0.24 * max(size, 5))
-    left, right = figure.subplots(1, 2, width_ratios=[1, 1])
+    left, right = figure.subplots(1, 2, width_ratios=[4, 5])
     elo = np.array([[r.elo, r.elo - r.low, r.high - r.elo] for r in found.ratings]).T
     look = {"color": plot_style.SERIES[0], "marker": "o", "linestyle": "none"}
     anchor = names[order.index(found.anchor)]
@@ -252,7 +252,7 @@ def plot(found: stats.Ladder, rows: Sequence[Row]) -> Figure:
     left.grid(visible=False, axis="y")
     plot_style.few_ticks(left)
     plot_style.draw_matrix(right, 100 * rates, digits=0, most=100)
-    right.set(xticks=range(size), yticks=range(size), title="games won by the row against the column (%)")
+    right.set(xticks=range(size), yticks=range(size), title="games won (%), row against column")
     right.set_xticklabels([str(n) for n in range(1, size + 1)])
     right.set_yticklabels([str(n) for n in range(1, size + 1)])
     plot_style.legend_below(figure, [left])
