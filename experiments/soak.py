@@ -177,7 +177,7 @@ def draw(result: dict[str, Any]) -> Figure:
             label = "an actor was killed" if not number else None
             axes.axvline(kill / 60, color=plot_style.GREY, linewidth=0.5, alpha=0.5, label=label)
         axes.plot(minutes, [s[name] for s in result["samples"]], linewidth=1)
-        axes.set_title(title)
+        axes.set(title=title, ylabel="MB" if title.endswith("MB") else "count")
         axes.set_ylim(bottom=0)
     for axes in panels[-2:]:
         axes.set_xlabel("time (minutes)")
