@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup train play arena test test-all bench bench-gpu lint format stubs asan fuzz fuzz-files lock sdist wheel docs clean
+.PHONY: help setup train report play arena test test-all bench bench-gpu lint format stubs asan fuzz fuzz-files lock sdist wheel docs clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,14 +62,27 @@ $(INSTALLED): $(PACKAGES) CMakeLists.txt $(MODULE_SOURCES)
 
 setup: $(INSTALLED) ## create the virtual environment and build the extension modules
 
+# Ctrl-C reaches make, its shell and the command. The shell waits for the command, and a run that has saved (75) or was
+# stopped (130) is no error, so that make has nothing to add to what the command has said.
+define INTERRUPTIBLE
+@trap : INT; set -- $(1); echo "$$*"; "$$@"; code=$$?; [ $$code -eq 75 ] || [ $$code -eq 130 ] || exit $$code
+endef
+
 train: setup ## train an agent: make train VARIANT=baseline ARGS="seed=1"
-	$(BIN)/python -m muzero.train +variant=$(VARIANT) $(ARGS)
+	$(call INTERRUPTIBLE,$(BIN)/python -m muzero.train +variant=$(VARIANT) $(ARGS))
+
+# The run to report on: by default the one that was trained last.
+RUN ?= $(patsubst %/metrics.jsonl,%,$(firstword $(shell ls -t runs/*/metrics.jsonl 2>/dev/null)))
+
+report: setup ## draw the curves of the last run, or of others: make report RUN="runs/a runs/b" ARGS="--smooth 50"
+	@test -n "$(RUN)" || { echo "no run in runs/ yet: make train makes one, RUN=DIR names another" >&2; exit 2; }
+	$(BIN)/python -m muzero.report $(RUN) $(ARGS)
 
 play: setup ## play against a trained agent in this terminal: make play ARGS="game=skyjo you=1"
 	@$(BIN)/python -m muzero.play $(ARGS)
 
 arena: setup ## play against trained agents in a browser: make arena ARGS="port=8080"
-	$(BIN)/python -m muzero.arena $(ARGS)
+	$(call INTERRUPTIBLE,$(BIN)/python -m muzero.arena $(ARGS))
 
 # One process per core, each with one thread: more threads would wait for each other. A file is run by one process, so
 # that what its tests share (Ray actors, trained networks) is made once, in the order of tests/conftest.py.
@@ -85,16 +98,14 @@ $(MCTX): $(PACKAGES)
 test-all: setup asan $(MCTX) ## run all tests, the slow and the native ones too
 	$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
 
-bench: setup ## run every experiments/bench_*.py; results go to experiments/results/
-	@mkdir -p experiments/results
+bench: setup ## run every experiments/bench_*.py; results go to runs/bench/, with ARGS=--record to experiments/results/
 	@set -e; for script in experiments/bench_*.py; do \
 		echo "$$script"; \
-		$(BIN)/python "$$script" --json "experiments/results/$$(basename "$$script" .py).json" $(ARGS); \
+		$(BIN)/python "$$script" --json "runs/bench/$$(basename "$$script" .py).json" $(ARGS); \
 	done
 
-bench-gpu: setup ## measure everything on a GPU; results go to experiments/results/
-	@mkdir -p experiments/results
-	$(BIN)/python experiments/gpu_first_look.py --json experiments/results/gpu_first_look.json $(ARGS)
+bench-gpu: setup ## measure everything on a GPU; results go to runs/bench/, with ARGS=--record to experiments/results/
+	$(BIN)/python experiments/gpu_first_look.py --json runs/bench/gpu_first_look.json $(ARGS)
 
 lint: setup ## check style, types and the order of the packages: Python, C++ and shell
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """Levels of the arena: candidates from weak to strong play a ladder, and those that are far enough apart become levels.
 
     python -m experiments.arena_levels --games 200
-    python -m experiments.arena_levels --only lama skipbo --games 1000 --out muzero/arena/levels.json
+    python -m experiments.arena_levels --only lama skipbo --games 1000 --record     # replaces muzero/arena/levels.json
 
 A candidate is an agent, weaker ones with a temperature or with a share of their decisions drawn at random. Every
 candidate plays those near it in the list, every deal from every seat, and the levels also their neighbours among the
@@ -25,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from experiments.common.command_line import run_experiment
+from experiments.common.command_line import OWN, run_experiment
 from muzero.agents.agent_spec import AgentSpec, build
 from muzero.agents.blunders import Blundering
 from muzero.agents.situation import Agent
@@ -221,6 +221,7 @@ def run(options: argparse.Namespace, command: str) -> None:
     new = {(each["game"], each["players"]) for each in played.values()}
     kept = [each for each in before if (each["game"], each["players"]) not in new]
     ladders = sorted([*kept, *played.values()], key=lambda each: (each["game"], -each["players"]))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     write_whole(options.out, json.dumps({"format": 1, "ladders": ladders}, indent=1) + "\n")
     print(page(ladders))
 
@@ -234,8 +235,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="+", default=list(CANDIDATES), metavar="NAME", help=f"ladders to play: {', '.join(CANDIDATES)}"
     )
-    parser.add_argument("--out", type=Path, default=FILE, metavar="FILE", help="file of levels (default: the arena's)")
-    return run_experiment(parser, run, argv)
+    own = OWN / "arena_levels" / FILE.name
+    parser.set_defaults(out=own)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--out", type=Path, metavar="FILE", help=f"file of levels (default: {own})")
+    where.add_argument("--record", dest="out", action="store_const", const=FILE, help="replace the arena's own levels")
+    return run_experiment(parser, run, argv, output=False)
 
 
 if __name__ == "__main__":

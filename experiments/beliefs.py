@@ -41,6 +41,8 @@ from muzero.matches.belief_check import BeliefCheck, card_beliefs, compare_belie
 from muzero.matches.match_config import require_same_rules
 from muzero.matches.value_check import played_positions
 from muzero.model.interface import BaseNetwork
+from muzero.runs import plot_style
+from muzero.runs.plot_style import styled
 
 FIGURES = ("kl", "score", "counts_score", "gain")
 BINS = 6  # most classes of positions by number of hidden slots
@@ -127,10 +129,10 @@ def markdown(rows: Sequence[Row], command: str) -> str:
     return "\n".join(lines)
 
 
+@styled
 def plot(rows: Sequence[Row]) -> Figure:
     """Divergence by number of hidden slots, and gain over the counts by phase; a colour per run."""
-    figure = Figure(figsize=(10, 5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = plot_style.new_panels(2, extra_height=0.5)
     runs = list(dict.fromkeys(row["run"] for row in rows))
     for axes, by, name in ((left, "hidden", "kl"), (right, "phase", "gain")):
         classes = list(dict.fromkeys(row["class"] for row in rows if row["by"] == by))
@@ -139,14 +141,18 @@ def plot(rows: Sequence[Row]) -> Figure:
             x = [classes.index(row["class"]) + 0.1 * (number - (len(runs) - 1) / 2) for row in own]
             error = [1.96 * row[name]["error"] for row in own]
             y = [row[name]["mean"] for row in own]
-            style = "o-" if by == "hidden" else "o"
-            axes.errorbar(x, y, yerr=error, fmt=style, capsize=3, color=f"C{number}", label=run)
-        axes.axhline(0, color="black", linestyle="--", linewidth=1)
-        axes.set_xticks(range(len(classes)), classes)
-    left.set(xlabel="hidden slots in the position", ylabel="KL from the counts to the network (nats)")
+            look = {
+                "color": plot_style.SERIES[number % len(plot_style.SERIES)],
+                "marker": plot_style.MARKERS[number % len(plot_style.MARKERS)],
+                "linestyle": "-" if by == "hidden" else "none",
+            }
+            axes.errorbar(x, y, yerr=error, label=plot_style.agent_alias(run), **look)
+        plot_style.reference_line(axes, 0, "as the counts")
+        axes.set_xticks(range(len(classes)), [str(one).replace("_", "\n") for one in classes])
+    left.set(xlabel="hidden slots in the position", ylabel="KL from counts to network (nats)")
     right.set(xlabel="phase", ylabel="log score, network minus counts (nats)")
-    handles, names = left.get_legend_handles_labels()
-    figure.legend(handles, names, title="95 % intervals by positions", loc="outside lower center")
+    notes = [plot_style.line_handle("95 % interval by positions", marker="|", linewidth=1.2)]
+    plot_style.legend_below(figure, [left, right], notes)
     return figure
 
 

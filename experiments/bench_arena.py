@@ -42,6 +42,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.bench_env import cpu_model
 from experiments.bench_search import seconds, situations
+from experiments.common.command_line import add_json_options
 from muzero.agents.agent_spec import AgentSpec, build
 from muzero.agents.agents import Searcher
 from muzero.config import SearchConfig, require
@@ -218,7 +219,7 @@ def measure(people: int, duration: float, at_least: float) -> dict[str, Any]:
 def main(argv: list[str] | None = None) -> int:
     """Run the benchmark; the exit code is 1 if people wait too long."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
+    add_json_options(parser, "bench_arena")
     parser.add_argument("--quick", action="store_true", help="a look only: 10 people for 4 seconds")
     parser.add_argument("--people", type=int, default=200, help="people who play at once (default: 200)")
     parser.add_argument("--seconds", type=float, default=20.0, help="time of the games (default: 20)")

@@ -1,6 +1,6 @@
 """Decisions per second of the environment, beside the slow Python rules on the same deals.
 
-    python -m experiments.bench_env --json experiments/results/bench_env.json
+    python -m experiments.bench_env --seconds 2 --json runs/bench/bench_env.json
 
 prints a table: decisions per second (median and best of several repetitions) on one core and on all cores, for random
 legal play inside the core without and with results written at every decision, and for the same play driven from Python
@@ -27,7 +27,10 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import env
+from experiments.common.command_line import add_json_options
 from muzero.runs.provenance import provenance
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -160,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--all-players", action="store_true", help="also 4 and 8, where the game allows")
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each number (default: 2)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the deals and of the play (default: 0)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there")
+    add_json_options(parser, "bench_env")
     args = parser.parse_args(argv)
 
     options = f"--game {args.game} --players {args.players} --seconds {args.seconds:g} --seed {args.seed}"

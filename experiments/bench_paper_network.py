@@ -39,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from experiments.bench_env import cpu_model
 from experiments.bench_search import situations
 from experiments.bench_training import QUICK, QUICK_PAPER, REDUCED, preset, training
+from experiments.common.command_line import add_json_options
 from muzero.config import Config
 from muzero.model import encoders, layers
 from muzero.model.encoders import TransformerBlocks
@@ -175,7 +176,7 @@ def learning(config: Config, overrides: tuple[str, ...], repetitions: int) -> Fi
 def main() -> None:
     """Measure, print, and write the figures to a file if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
+    add_json_options(parser, "bench_paper_network")
     parser.add_argument("--quick", action="store_true", help="a tiny network, for tests")
     parser.add_argument("--repetitions", type=int, default=5, help="calls that count (default: 5)")
     options = parser.parse_args()

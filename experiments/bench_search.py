@@ -35,6 +35,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import env
+from experiments.common.command_line import add_json_options
 from experiments.common.search_comparisons import Figures, compare_busy, compare_engines, compare_with_mctx
 from experiments.common.searches import PlannedSearch, make_network, search_settings, situations, spent
 from experiments.common.timing import seconds, series
@@ -215,7 +216,7 @@ def compare(options: argparse.Namespace, spec: GameSpec) -> Figures:
 def main() -> int:
     """Run the command line; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
+    add_json_options(parser, "bench_search")
     parser.add_argument("--game", default="skyjo", choices=env.games())
     parser.add_argument("--players", type=int, default=2)
     parser.add_argument("--threads", type=int, default=cores(), help="threads of torch and of the trees")
@@ -270,8 +271,8 @@ def summarise(figures: dict[str, float], models: dict[str, Network], best_flops:
         headlines["paper_speedup"] = headlines["paper_b256_sims_per_s"] / headlines["paper_reference_sims_per_s"]
         headlines["paper_best_flops_fraction"] = best_flops
         headlines["small_b256_sims_per_s"] = figures[f"small_gumbel_b{large}_sims_per_s"]
-    headlines["tiny_b1024_sims_per_s"] = figures[f"tiny_gumbel_b{most}_sims_per_s"]
-    headlines["tiny_flat_b1024_sims_per_s"] = figures[f"tiny_flat_gumbel_b{most}_sims_per_s"]
+    for name in ("tiny", "tiny_flat"):
+        headlines[f"{name}_b{most}_sims_per_s"] = figures[f"{name}_gumbel_b{most}_sims_per_s"]
     # Time in the trees per level walked, over both searches together.
     rows = [
         {key: figures[f"tiny_{a}_b{most}_{key}"] for key in ("tree_us_per_sim", "depth")} for a in ("gumbel", "puct")

@@ -55,6 +55,7 @@ from hydra import compose, initialize_config_module
 
 import env
 from experiments.bench_env import cpu_model
+from experiments.common.command_line import add_json_options
 from experiments.common.searches import situations
 from experiments.common.timing import busy_figures, seconds, speed, speeds_in_turn
 from experiments.common.yardsticks import cpu_seconds, flops_of, profile_by_kind, sgemm_flops
@@ -484,7 +485,7 @@ def bench_busy(quick: bool, rounds: int, at_least: float, threads: int) -> Figur
 def main() -> None:
     """Measure, print, and write the figures to a file if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
+    add_json_options(parser, "bench_training")
     parser.add_argument("--quick", action="store_true", help="tiny networks and few games, for tests")
     parser.add_argument("--seconds", type=float, default=20.0, help="seconds per measurement (default: 20)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="runtime.threads (default: all cores)")

@@ -21,6 +21,10 @@ from matplotlib.figure import Figure
 
 from experiments import common
 from experiments.common import MatchSpec, Row, Run, agent_of
+from muzero import stats
+from muzero.runs import plot_style
+from muzero.runs.curves import draw_runs, middle_of, notes_of_runs
+from muzero.runs.plot_style import styled
 
 
 def match_specs(runs: Sequence[Run], options: argparse.Namespace) -> list[MatchSpec]:
@@ -67,7 +71,9 @@ def summarize(points: Sequence[Row]) -> dict[str, Row]:
         table[variant] = {
             "checkpoints": len(found),
             "mean_win_rate": float(rates.mean()),
-            "range": [float(rates.mean()) - 1.96 * spread, float(rates.mean()) + 1.96 * spread],
+            "range": [float(rates.mean()) - 1.96 * spread, float(rates.mean()) + 1.96 * spread]
+            if len(rates) >= stats.LEAST_RUNS and spread
+            else None,
             "std_win_rate": spread,
             "max_win_rate": float(rates.max()),
             "min_win_rate": float(rates.min()),
@@ -96,7 +102,10 @@ def markdown(result: Row, command: str) -> str:
         cells = [f"{result['table'][name][key]:.{digits}f}" for name in names]
         if key == "mean_win_rate":
             ranges = [result["table"][name]["range"] for name in names]
-            cells = [f"{cell} [{low:.2f}, {high:.2f}]" for cell, (low, high) in zip(cells, ranges, strict=True)]
+            cells = [
+                f"{cell} [{found[0]:.2f}, {found[1]:.2f}]" if found else cell
+                for cell, found in zip(cells, ranges, strict=True)
+            ]
         rows.append([title, *cells, *published[key]])
     rows.append(["checkpoints", *(str(result["table"][name]["checkpoints"]) for name in names), "-", "-"])
     last = [common.seeds(result["table"][name]["last_checkpoints"]) for name in names]
@@ -105,9 +114,9 @@ def markdown(result: Row, command: str) -> str:
     lines += [
         f"{result['games']} games per checkpoint and bot, on the same deals. Brackets after means over checkpoints are",
         "the mean +- 1.96 standard deviations, as in the paper; brackets after means over runs are Student's 95 %",
-        "intervals. The published rates are of episodes of 88 decisions under the paper's own rules, about one round;",
-        "whole matches are easier to win for the better player, so compare them with --rules episode=round. The six",
-        "bots are our reading of the paper's names.",
+        f"intervals; both from {stats.LEAST_RUNS} on. The published rates are of episodes of 88 decisions under the",
+        "paper's own rules, about one round; whole matches are easier to win for the better player, so compare them",
+        "with --rules episode=round. The six bots are our reading of the paper's names.",
         "",
     ]
     lines += common.table(["", *names, "published: baseline", "published: belief"], rows)
@@ -128,33 +137,38 @@ def markdown(result: Row, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@styled
 def plot(result: Row) -> Figure:
-    """Figure 5: one line per run, one colour per variant, bands are 95 % intervals by deals."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
-    names = list(result["table"])
-    seen: set[str] = set()
-    for run in dict.fromkeys(point["run"] for point in result["checkpoints"]):
-        points = sorted((p for p in result["checkpoints"] if p["run"] == run), key=lambda p: p["iteration"])
-        variant, x = points[0]["variant"], [p["iteration"] for p in points]
-        color = f"C{names.index(variant)}"
-        axes.plot(
-            x,
-            [p["win_rate"] for p in points],
-            "o-",
-            color=color,
-            markersize=3,
-            label=variant if variant not in seen else None,
-        )
-        low, high = zip(*map(common.interval, points), strict=True)
-        axes.fill_between(x, low, high, color=color, alpha=0.15)
-        seen.add(variant)
-    for fair in {point["fair_share"] for point in result["checkpoints"]}:
-        axes.axhline(fair, color="gray", linestyle="--", linewidth=1)
-    axes.set(
-        xlabel="iteration", ylabel="mean win rate over bots", ylim=(0, 1), title="Against the bots of the curriculum"
-    )
-    axes.legend()
+    """Figure 5: one curve per variant, over thin lines of its runs.
+
+    The band of a single run is its 95 % interval by deals; that of several is about other seeds.
+    """
+    figure, axes = plot_style.new_axes(plot_style.COLUMN, 3.2)
+    several = band = by_deals = False
+    for variant in result["table"]:
+        own = [point for point in result["checkpoints"] if point["variant"] == variant]
+        runs = [
+            sorted((point for point in own if point["run"] == run), key=lambda point: point["iteration"])
+            for run in dict.fromkeys(point["run"] for point in own)
+        ]
+        lines = [
+            (np.array([float(p["iteration"]) for p in run]), np.array([p["win_rate"] for p in run])) for run in runs
+        ]
+        color, marker = plot_style.color_of(variant), plot_style.marker_of(variant)
+        label = variant if len(runs) == 1 else f"{variant}, {middle_of(len(runs))}"
+        band |= draw_runs(axes, lines, label, color, marker)
+        several |= len(runs) > 1
+        if len(runs) == 1:
+            low, high = zip(*map(common.interval, runs[0]), strict=True)
+            axes.fill_between(lines[0][0], low, high, color=color, alpha=plot_style.BAND, linewidth=0)
+            axes.vlines(lines[0][0], low, high, color=color, alpha=0.5, linewidth=1)
+            by_deals = True
+    for fair in sorted({point["fair_share"] for point in result["checkpoints"]}):
+        plot_style.reference_line(axes, fair, "fair share")
+    axes.set(xlabel="iteration", ylabel="mean win rate against the bots", ylim=(-0.02, 1.02))
+    plot_style.few_ticks(axes, [point["iteration"] for point in result["checkpoints"]])
+    notes = [plot_style.band_handle("95 % interval by deals, one run")] if by_deals else []
+    plot_style.legend_below(figure, [axes], [*notes, *notes_of_runs(several, band)])
     return figure
 
 

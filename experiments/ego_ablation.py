@@ -35,6 +35,8 @@ from matplotlib.figure import Figure
 from experiments import common
 from experiments.common import MatchSpec, Row, agent_of
 from muzero.config.fields import require
+from muzero.runs import plot_style
+from muzero.runs.plot_style import styled
 
 ABLATIONS = ("no_ego", "wrong_ego", "zero_all")
 WAYS: dict[str, dict[str, Any]] = {
@@ -131,27 +133,31 @@ def markdown(result: Row, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@styled
 def plot(result: Row) -> Figure:
     """Pooled win rates of the intact network by way of playing, and those of single matches."""
     rows, key = result["rows"], ("variant", "play", "ablation")
-    variants = list(dict.fromkeys(row["variant"] for row in rows))
-    figure = Figure(figsize=(3 + 4 * len(variants), 4), layout="constrained")
-    panels = figure.subplots(1, len(variants), sharey=True, squeeze=False)[0]
+    variants, ways = (list(dict.fromkeys(row[name] for row in rows)) for name in ("variant", "play"))
+    figure, panels = plot_style.new_panels(len(variants), columns=2, extra_height=0.6)
     for axes, variant in zip(panels, variants, strict=True):
-        for number, way in enumerate(WAYS):
+        for number, way in enumerate(ways):
             own = [row for row in rows if (row["variant"], row["play"]) == (variant, way)]
-            places = [ABLATIONS.index(row["ablation"]) + 0.25 * (number - 1) for row in own]
+            places = [ABLATIONS.index(row["ablation"]) + 0.25 * (number - (len(ways) - 1) / 2) for row in own]
             rates = [row["win_rate"] for row in own]
-            bars = common.error_bars(own)
-            axes.errorbar(places, rates, yerr=bars, fmt="o", capsize=4, color=f"C{number}", label=way)
+            look = {"color": plot_style.SERIES[number], "marker": plot_style.MARKERS[number], "linestyle": "none"}
+            axes.errorbar(places, rates, yerr=common.error_bars(own), label=f"play: {way}", **look)
             for place, row in zip(places, own, strict=True):
                 found = [m for m in result["matches"] if all(m[name] == row[name] for name in key)]
-                axes.plot([place + 0.07] * len(found), [m["win_rate"] for m in found], ".", color="gray")
-        axes.axhline(rows[0]["fair_share"], color="black", linestyle="--", linewidth=1)
-        axes.set(xticks=range(len(ABLATIONS)), xticklabels=ABLATIONS, ylim=(0, 1), title=variant)
-    panels[0].set_ylabel("win rate of the intact network")
-    figure.legend(*panels[0].get_legend_handles_labels(), title="play", loc="outside right center")
-    figure.suptitle("Intact against ablated; 95 % intervals by deals (gray: each run)")
+                beside = [place + 0.07] * len(found)
+                axes.plot(beside, [m["win_rate"] for m in found], ".", color=plot_style.GREY, markersize=2.5)
+        plot_style.reference_line(axes, rows[0]["fair_share"], "fair share")
+        names = [name.replace("_", " ") for name in ABLATIONS]
+        axes.set(xticks=range(len(ABLATIONS)), xticklabels=names, ylim=(-0.02, 1.02), title=variant, xlabel="ablation")
+        axes.set_xlim(-0.5, len(ABLATIONS) - 0.5)
+        axes.set_ylabel("win rate of the intact network")
+    notes = [plot_style.line_handle("single runs", marker=".", linestyle="none", markersize=2.5)]
+    notes.append(plot_style.line_handle("95 % interval by deals", marker="|", linewidth=1.2))
+    plot_style.legend_below(figure, panels, notes)
     return figure
 
 

@@ -39,6 +39,7 @@ from muzero.runs.provenance import provenance
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import env
+from experiments.common.command_line import add_json_options
 from muzero.config import LearnerConfig, SearchConfig
 from muzero.data.replay_buffer import Batch
 from muzero.model.network import Network
@@ -230,7 +231,7 @@ def search_rows(
 def main() -> int:
     """Entry point; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures to this file, as one flat object")
+    add_json_options(parser, "gpu_first_look")
     parser.add_argument("--device", default="cuda", help="device to measure: cuda, cuda:1, ... or cpu")
     parser.add_argument("--seconds", type=float, default=1.0, help="seconds per measurement")
     parser.add_argument("--quick", action="store_true", help="measure small sizes only")
@@ -263,6 +264,7 @@ def main() -> int:
     for name, row in search_rows(device, models, batches, simulations, options.seconds):
         show("search", {f"{name}_{key}": value for key, value in row.items()})
     if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps({**figures, "provenance": provenance()}, indent=1) + "\n")
     return 0
 

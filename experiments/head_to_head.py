@@ -28,6 +28,8 @@ from matplotlib.figure import Figure
 from experiments import common
 from experiments.common import MatchSpec, Row, Run, agent_of
 from muzero.config.fields import require
+from muzero.runs import plot_style
+from muzero.runs.plot_style import styled
 
 
 def pairs_of(a: Sequence[Run], b: Sequence[Run], all_pairs: bool) -> list[tuple[Run, Run]]:
@@ -104,8 +106,9 @@ def markdown(result: Row, command: str) -> str:
     lines = [f"# Head to head: {a} against {b}", "", f"    {command}", ""]
     lines += [
         f"Every deal is played twice with the seats swapped, with greedy search, {how}. Intervals of win",
-        "rates (95 %, by deals) are about these networks; the mean over pairs, with Student's interval, is about new",
-        "seeds. p is that of the exact test against the fair share, with Holm's correction over the iterations.",
+        "rates (95 %, by deals) are about these networks; the mean over pairs, with Student's interval (from three",
+        "pairs on), is about new seeds. p is that of the exact test against the fair share, with Holm's correction",
+        "over the iterations.",
         "",
     ]
     titles = [
@@ -148,22 +151,25 @@ def markdown(result: Row, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@styled
 def plot(result: Row) -> Figure:
     """Figure 6: pooled win rates with intervals, and those of single pairs."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = plot_style.new_axes(plot_style.COLUMN, 3.0)
     rows: list[dict[str, Any]] = result["rows"]
+    one, other = result["kinds"]
     x, y = [row["iteration"] for row in rows], [row["win_rate"] for row in rows]
-    axes.errorbar(x, y, yerr=common.error_bars(rows), marker="o", capsize=3, label="all pairs, 95 % by deals")
-    for number, pair in enumerate(sorted({tuple(match["pair"]) for match in result["matches"]})):
+    look = {"color": plot_style.color_of(one), "marker": plot_style.marker_of(one)}
+    pairs = sorted({tuple(match["pair"]) for match in result["matches"]})
+    label = "all pairs, 95 % interval by deals" if len(pairs) > 1 else "95 % interval by deals"
+    axes.errorbar(x, y, yerr=common.error_bars(rows), label=label, **look)
+    for number, pair in enumerate(pairs if len(pairs) > 1 else ()):
         found = sorted((m["iteration"], m["win_rate"]) for m in result["matches"] if tuple(m["pair"]) == pair)
-        axes.plot(
-            *zip(*found, strict=True), color="gray", alpha=0.5, linewidth=1, label="one pair" if not number else None
-        )
-    axes.axhline(rows[0]["fair_share"], color="black", linestyle="--", linewidth=1)
-    axes.set(xlabel="iteration", ylabel=f"win rate of {result['kinds'][0]}", ylim=(0, 1))
-    axes.set_title(f"{result['kinds'][0]} against {result['kinds'][1]}")
-    axes.legend()
+        thin = {"color": plot_style.GREY, "alpha": 0.6, "linewidth": 0.6, "marker": ".", "markersize": 2}
+        axes.plot(*zip(*found, strict=True), label="one pair" if not number else None, **thin)
+    plot_style.reference_line(axes, rows[0]["fair_share"], "fair share")
+    axes.set(xlabel="iteration", ylabel=f"win rate of {one} against {other}", ylim=(-0.02, 1.02))
+    plot_style.few_ticks(axes, x)
+    plot_style.legend_below(figure, [axes])
     return figure
 
 

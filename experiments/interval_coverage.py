@@ -1,6 +1,6 @@
 """Coverage of the intervals of muzero.stats, and the gain from paired deals, on simulated and on played games.
 
-    python -m experiments.interval_coverage --out experiments/results/interval_coverage
+    python -m experiments.interval_coverage --record
 
 1. Coverage at a nominal 95 % of every interval of muzero.stats, for matches of 1,000 games (500 deals) whose truth is
    known: games that are independent, games with draws, and the deals of real matches between bots, drawn with
@@ -34,7 +34,9 @@ from muzero import stats
 from muzero.agents.agents import Bot
 from muzero.matches.games import Games
 from muzero.matches.paired_games import paired_games
+from muzero.runs import plot_style
 from muzero.runs.markdown import markdown_table
+from muzero.runs.plot_style import styled
 from muzero.stats import Interval
 
 Floats = NDArray[np.float64]
@@ -314,27 +316,32 @@ def markdown(result: Row, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@styled
 def plot(result: Row) -> Figure:
     """Plot the coverage of every interval, and the factors of pairing."""
-    figure = Figure(figsize=(12, 4.5), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    rows = result["coverage"]
-    for number, name in enumerate(METHODS):
+    rows, pairs = result["coverage"], result["variance_reduction"]
+    figure = plot_style.new_figure(plot_style.PAGE, 1.4 + 0.15 * (len(rows) + 2 * len(pairs)))
+    top, bottom = figure.subplots(2, 1, height_ratios=[len(rows), 2 * len(pairs)])
+    for number, (name, color, marker) in enumerate(zip(METHODS, plot_style.SERIES, plot_style.MARKERS, strict=False)):
         values = [row["intervals"][name]["coverage"] for row in rows]
-        left.plot(values, [y + 0.12 * number for y in range(len(rows))], "o", label=name)
-    left.axvspan(0.94, 0.965, color="green", alpha=0.1)
-    left.axvline(0.95, color="gray", linestyle="--", linewidth=1)
-    left.set(yticks=range(len(rows)), xlabel="coverage", title=f"Nominal 95 %, {result['games']:,} games")
-    left.set_yticklabels([row["games"] for row in rows], fontsize="small")
-    left.legend(fontsize="small")
-    pairs = result["variance_reduction"]
+        places = [y + 0.14 * (number - (len(METHODS) - 1) / 2) for y in range(len(rows))]
+        top.plot(values, places, linestyle="none", color=color, marker=marker, label=name)
+    top.axvspan(0.94, 0.965, color=plot_style.GREY, alpha=plot_style.BAND, linewidth=0, label="0.94 to 0.965")
+    plot_style.reference_line(top, 0.95, "nominal: 0.95", axis="x")
+    top.set(yticks=range(len(rows)), xlabel=f"coverage of 95 % intervals, {result['games']:,} games")
+    top.set_yticklabels([row["games"] for row in rows])
+    top.set_ylim(len(rows) - 0.5, -0.5)
+    top.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     places = np.arange(len(pairs))
-    right.barh(places - 0.2, [row["factor"] for row in pairs], 0.4, label="win rate")
-    right.barh(places + 0.2, [row["score_factor"] for row in pairs], 0.4, label="score difference")
-    right.axvline(1, color="gray", linestyle="--", linewidth=1)
-    right.set(yticks=places, xlabel="unpaired games as precise as one paired game", title="Paired deals")
-    right.set_yticklabels([f"{row['a']} - {row['b']}, {row['episode']}" for row in pairs], fontsize="small")
-    right.legend(fontsize="small")
+    colors = plot_style.SERIES
+    bottom.barh(places - 0.2, [row["factor"] for row in pairs], 0.38, color=colors[0], label="win rate")
+    bottom.barh(places + 0.2, [row["score_factor"] for row in pairs], 0.38, color=colors[1], label="score difference")
+    plot_style.reference_line(bottom, 1, "no gain", axis="x")
+    bottom.set(yticks=places, xlabel="unpaired games as precise as one paired game", ylim=(len(pairs) - 0.5, -0.5))
+    bottom.set_yticklabels([f"{row['a']} against {row['b']}, {row['episode']}" for row in pairs])
+    bottom.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    for axes in (top, bottom):
+        axes.grid(visible=False, axis="y")
     return figure
 
 

@@ -20,6 +20,7 @@ import argparse
 import json
 import math
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,16 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.stats import binomtest, norm
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import env
+from experiments.common.command_line import add_output_options
+from muzero.runs import plot_style
 from muzero.runs.markdown import markdown_table
+from muzero.runs.plot_style import styled
 from muzero.runs.provenance import provenance
 
 HERE = Path(__file__).resolve().parent
@@ -331,10 +336,11 @@ def figure_lines(rows: list[Row]) -> list[str]:
     return [*lines, *markdown_table(titles, cells)]
 
 
-def draw(rows: list[Row], path: Path) -> None:
-    """Draws the eight figures of the report."""
-    page = Figure(figsize=(16, 7.5), layout="constrained")
-    panels = page.subplots(2, 4).flat
+@styled
+def draw(rows: list[Row]) -> Figure:
+    """Eight figures of the report, as panels; points have 95 % intervals."""
+    page = plot_style.new_figure(plot_style.PAGE, 7.2)
+    panels = iter(page.subplots(4, 2).flat)
 
     def by_seat(axes: Axes, title: str, setting: str, name: str, players: Sequence[int] = PLAYERS) -> None:
         for row in rows:
@@ -343,16 +349,21 @@ def draw(rows: list[Row], path: Path) -> None:
                 cells = row[name]
                 values = np.array([cell["value"] for cell in cells])
                 bounds = np.abs(np.array([cell["ci"] for cell in cells]) - values[:, None]).T
-                axes.errorbar(range(1, len(cells) + 1), values, bounds, marker="o", markersize=3, label=label)
-        label = "share of games won" if name == "p_win_game" else "points"
-        axes.set(title=title, xlabel="player", ylabel=label)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(fontsize=7)
+                turn = PLAYERS.index(row["players"]) + 2 * (len(players) == 2 and row["target"] != 40)
+                look = {"color": plot_style.SERIES[turn % len(plot_style.SERIES)]}
+                look["marker"] = plot_style.MARKERS[turn % len(plot_style.MARKERS)]
+                axes.errorbar(range(1, len(cells) + 1), values, bounds, label=label, **look)
+        label = "share won" if name == "p_win_game" else "points"
+        axes.set(title=title, xlabel="seat", ylabel=label)
+        plot_style.few_ticks(axes)
 
     def rounds(axes: Axes, title: str, setting: str) -> None:
         shown = [row for row in rows if row["setting"] == setting and row["target"] == 40]
-        axes.plot([row["players"] for row in shown], [row["rounds_per_game"] for row in shown], marker="o")
-        axes.set(title=title, xlabel="players", ylabel="rounds a game")
+        axes.plot(
+            [row["players"] for row in shown], [row["rounds_per_game"] for row in shown], color="black", marker="."
+        )
+        axes.set(title=title, xlabel="players", ylabel="rounds per game")
+        plot_style.few_ticks(axes)
 
     by_seat(next(panels), "1: strategy 1", "strategy_1", "p_win_game")
     by_seat(next(panels), "2: strategy 1, long games", "strategy_1", "p_win_game", (2, 3))
@@ -362,7 +373,9 @@ def draw(rows: list[Row], path: Path) -> None:
     by_seat(next(panels), "6: strategy 2", "strategy_2", "mean_points")
     rounds(next(panels), "7: strategy 2", "strategy_2")
     by_seat(next(panels), "8: strategy 2, the last one strategy 1", "strategy_1_last", "p_win_game")
-    page.savefig(path, dpi=120)
+    notes = [plot_style.line_handle("95 % interval", marker="|", linewidth=1.2)]
+    plot_style.legend_below(page, page.axes, notes)
+    return page
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -371,12 +384,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--games", type=int, default=1_000_000, help="games per table (default: 1000000)")
     parser.add_argument("--figure-games", type=int, default=50_000, help="games per point of a figure (default: 50000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the deals (default: 0)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=HERE / "results" / "lama_tables",
-        help="directory for the results (default: experiments/results/lama_tables)",
-    )
+    add_output_options(parser, "lama_tables")
     args = parser.parse_args(argv)
     for name in ("games", "figure_games"):
         if getattr(args, name) < 4:
@@ -391,7 +399,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     (args.out / "tables.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")
     (args.out / "provenance.json").write_text(json.dumps(provenance(), indent=1) + "\n")  # the others: same bytes
     (args.out / "tables.md").write_text(page)
-    draw(result["figures"], args.out / "figures.png")
+    plot_style.save_figure(draw(result["figures"]), args.out / "figures")
     print(page)
 
 

@@ -48,11 +48,14 @@ from muzero.config.fields import require
 from muzero.matches.match_config import require_same_rules
 from muzero.model.network import Network
 from muzero.model.spec import GameSpec
+from muzero.runs import plot_style
+from muzero.runs.plot_style import styled
 
 GAME = "skyjo"  # game whose cards the features describe
 OBSERVABLE = ("face_down_cards", "deck_size", "visible_sum", "game_winner")
 HIDDEN = ("opponent_hidden_sum", "own_hidden_sum", "true_score_advantage")
 FEATURES = OBSERVABLE + HIDDEN
+HATCHES = ("", "///", "...", "xxx", "++")  # of bars, one per representation
 FOLDS = 5
 PENALTIES = 10.0 ** np.arange(-1, 7)
 SOFTMAX_PENALTIES = (1e-4, 1e-2, 1.0)
@@ -305,26 +308,42 @@ def markdown(result: Row, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@styled
 def plot(result: Row) -> Figure:
-    """Figure 8: one group of bars per feature, with the ceiling."""
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
-    axes = figure.subplots()
+    """Figure 8: one group of bars per feature, a colour per variant, with the ceiling."""
+    figure, axes = plot_style.new_axes(plot_style.PAGE, 3.0)
     rows, places = result["rows"], np.arange(len(FEATURES))
     width = 0.8 / len(rows)
+    hatches = dict(zip(dict.fromkeys(row["representation"] for row in rows), HATCHES, strict=False))
     for number, row in enumerate(rows):
-        heights = [row["r2"][f]["mean"] for f in FEATURES]
+        found = [row["r2"][f] for f in FEATURES]
+        known = [one["low"] is not None for one in found]
+        reach = [one["high"] - one["mean"] if there else np.nan for one, there in zip(found, known, strict=True)]
         axes.bar(
-            places + (number + 0.5) * width - 0.4, heights, width, label=f"{row['variant']}, {row['representation']}"
+            places + (number + 0.5) * width - 0.4,
+            [one["mean"] for one in found],
+            width,
+            yerr=reach if any(known) else None,
+            color=plot_style.color_of(row["variant"]),
+            hatch=hatches[row["representation"]],
+            edgecolor="white",
+            linewidth=0.5,
+            error_kw={"linewidth": 0.8, "ecolor": plot_style.GREY},
+            label=f"{row['variant']}, {row['representation']}",
         )
     for place, feature in enumerate(FEATURES):
         if result["ceiling"][feature] is not None:
             label = "exact posterior mean" if not place else ""
-            axes.hlines(result["ceiling"][feature], place - 0.42, place + 0.42, color="black", linewidth=2, label=label)
-    axes.axvline(len(OBSERVABLE) - 0.5, color="gray", linestyle="--")
-    axes.axhline(0, color="black", linewidth=0.8)
-    axes.set(xticks=places, ylabel=f"R2 ({FOLDS} folds, grouped by game)", title="Linear probes")
+            ends = place - 0.42, place + 0.42
+            axes.hlines(result["ceiling"][feature], *ends, color="black", linewidth=1.4, label=label)
+    plot_style.reference_line(axes, len(OBSERVABLE) - 0.5, "left of it: can be observed", axis="x")
+    axes.axhline(0, color="black", linewidth=0.6)
+    axes.set(xticks=places, ylabel="R² of linear probes")
     axes.set_xticklabels([feature.replace("_", "\n") for feature in FEATURES])
-    axes.legend(fontsize="small")
+    axes.grid(visible=False, axis="x")
+    several = any(row["r2"][f]["low"] is not None for row in rows for f in FEATURES)
+    notes = [plot_style.line_handle("95 % interval over runs", marker="|", linewidth=0.8)] if several else []
+    plot_style.legend_below(figure, [axes], notes)
     return figure
 
 

@@ -33,6 +33,7 @@ from muzero.runs.provenance import provenance
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.bench_training import fill, preset, training
+from experiments.common.command_line import add_json_options
 from experiments.common.yardsticks import flops_of, sgemm_flops
 from muzero.config.fields import require
 from muzero.data.replay_buffer import Batch
@@ -98,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=9, help="rounds of all ways (default: 9)")
     parser.add_argument("--steps", type=int, default=16, help="steps of a way per round (default: 16)")
     parser.add_argument("--compile", action="store_true", help="add torch.compile of the losses")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    add_json_options(parser, "learner_ways")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of the run to change")
     options = parser.parse_args(arguments)
     ways = (*WAYS, COMPILED) if options.compile else WAYS
@@ -135,6 +136,7 @@ def main(arguments: Sequence[str]) -> int:
     print("\n".join(markdown_table(columns, cells)))
     print(f"\n{flops / 1e9:.2f} GFLOP per step; sgemm {yardstick / 1e9:.0f} GFLOPS on a core; {options.rounds} rounds")
     if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(
             json.dumps(
                 {"gflop": flops / 1e9, "sgemm_gflops": yardstick / 1e9, "ways": figures, "provenance": provenance()}

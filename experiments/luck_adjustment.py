@@ -1,6 +1,6 @@
 """Luck adjustment: games saved, bias, coverage of its intervals, and games that "better by d" takes to decide.
 
-    python -m experiments.luck_adjustment --games 2000 --out experiments/results/luck_adjustment
+    python -m experiments.luck_adjustment --games 2000 --record
 
 1. Matches in all games and at several sizes of tables, each with a value function: how many plain games one adjusted
    game is worth, for the win rate and for the score difference, and how far the luck is from its mean of 0, in standard
@@ -32,7 +32,9 @@ from muzero.matches.games import Games
 from muzero.matches.luck import WIN_COLUMNS
 from muzero.matches.match import play_match
 from muzero.matches.match_config import MatchConfig, with_defaults
+from muzero.runs import plot_style
 from muzero.runs.markdown import markdown_table
+from muzero.runs.plot_style import styled
 
 Floats = NDArray[np.float64]
 
@@ -175,19 +177,24 @@ def page(result: Row) -> str:
     return "\n".join(lines) + "\n"
 
 
+@styled
 def plot(result: Row) -> Figure:
     """Plot the factors of all matches."""
     rows = result["matches"]
-    figure = Figure(figsize=(9, 1.5 + 0.45 * len(rows)), layout="constrained")
-    axes = figure.subplots()
-    places = np.arange(len(rows))
-    axes.barh(places - 0.2, [row["factor"] for row in rows], 0.4, label="win rate")
-    axes.barh(places + 0.2, [row["score_factor"] for row in rows], 0.4, label="score difference")
-    axes.axvline(1, color="gray", linestyle="--", linewidth=1)
-    labels = [f"{r['game']} of {r['players']}, {r['episode']}: {r['a']} - {r['b']}, by {r['luck']}" for r in rows]
+    figure, axes = plot_style.new_axes(plot_style.PAGE, 0.9 + 0.3 * len(rows))
+    places, colors = np.arange(len(rows)), plot_style.SERIES
+    axes.barh(places - 0.2, [row["factor"] for row in rows], 0.38, color=colors[0], label="win rate")
+    axes.barh(places + 0.2, [row["score_factor"] for row in rows], 0.38, color=colors[1], label="score difference")
+    plot_style.reference_line(axes, 1, "no gain", axis="x")
+    labels = [
+        f"{r['game']} of {r['players']}, {r['episode']}: {plot_style.agent_alias(r['a'], 20)} against "
+        f"{plot_style.agent_alias(r['b'], 20)}, by {plot_style.agent_alias(r['luck'], 20)}"
+        for r in rows
+    ]
     axes.set(yticks=places, xlabel="plain games as precise as one adjusted game", ylim=(len(rows) - 0.5, -0.5))
-    axes.set_yticklabels(labels, fontsize="x-small")
-    axes.legend(fontsize="small")
+    axes.set_yticklabels(labels)
+    axes.grid(visible=False, axis="y")
+    plot_style.legend_below(figure, [axes])
     return figure
 
 

@@ -1,6 +1,6 @@
 """Bias of luck adjustment: adjusted minus plain results of many matches of bots, with its interval.
 
-    python -m experiments.luck_bias --games 100000 --out experiments/results/luck_bias
+    python -m experiments.luck_bias --games 100000 --record
 
 Luck has mean 0, so adjusted and plain results have the same mean, whatever the value function. Every case plays so many
 games in parts of 2,000, each a match of its own with deals of its own, adjusted as any match is. The difference of
@@ -36,7 +36,9 @@ from muzero.matches.games import Games
 from muzero.matches.luck import SCORE_COLUMNS, WIN_COLUMNS
 from muzero.matches.match import play_match
 from muzero.matches.match_config import MatchConfig, with_defaults
+from muzero.runs import plot_style
 from muzero.runs.files import write_whole
+from muzero.runs.plot_style import styled
 
 Floats = NDArray[np.float64]
 
@@ -130,21 +132,24 @@ def page(result: Row) -> str:
     return "\n".join(lines) + "\n"
 
 
+@styled
 def plot(result: Row) -> Figure:
     """Plot the bias of the win rate of every case."""
     rows = result["cases"]
-    figure = Figure(figsize=(7, 1.5 + 0.5 * len(rows)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = plot_style.new_axes(plot_style.PAGE, 1.1 + 0.3 * len(rows))
     for place, row in enumerate(rows):
         win = row["win"]
         reach = [[win["bias"] - win["low"]], [win["high"] - win["bias"]]]
-        axes.errorbar([win["bias"]], [place], xerr=reach, marker="o", capsize=3, color="C0")
+        label = "bias, 95 % interval by deals" if not place else None
+        axes.errorbar([win["bias"]], [place], xerr=reach, marker="o", color=plot_style.SERIES[0], label=label)
     for limit in (-LIMIT, LIMIT):
-        axes.axvline(limit, color="gray", linestyle="--", linewidth=1)
-    axes.axvline(0, color="black", linewidth=1)
+        plot_style.reference_line(axes, limit, f"limit: {LIMIT}", axis="x")
+    axes.axvline(0, color="black", linewidth=0.6)
     axes.set(yticks=range(len(rows)), ylim=(len(rows) - 0.5, -0.5))
     axes.set_yticklabels([f"{row['case']}, {row['games']:,} games" for row in rows])
-    axes.set_xlabel(f"win rate, adjusted minus plain (95 % intervals by deals; dashed: {LIMIT})")
+    axes.set_xlabel("win rate, adjusted minus plain")
+    axes.grid(visible=False, axis="y")
+    plot_style.legend_below(figure, [axes])
     return figure
 
 

@@ -1,6 +1,6 @@
 """Cost of luck adjustment: CPU time of a match with luck, relative to the same match without.
 
-    python -m experiments.luck_cost --games 128 --out experiments/results/luck_cost
+    python -m experiments.luck_cost --games 128 --record
 
 An agent plays itself with several numbers of simulations, in one process, with and without luck in turn. CPU time of
 the process is measured, so that a busy machine changes little; the ratio is that of the sums over all rounds. The fit
@@ -28,6 +28,8 @@ from muzero.agents.agent_spec import AgentSpec, load_value_model
 from muzero.config.fields import require
 from muzero.matches.match import play_match
 from muzero.matches.match_config import MatchConfig, with_defaults
+from muzero.runs import plot_style
+from muzero.runs.plot_style import styled
 
 
 def cpu_seconds(config: MatchConfig) -> tuple[float, Row]:
@@ -77,17 +79,19 @@ def page(result: Row) -> str:
     return "\n".join([*lines, *common.table(titles, cells)]) + "\n"
 
 
+@styled
 def plot(result: Row) -> Figure:
     """Plot the ratio by the number of simulations."""
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes, rows = figure.subplots(), result["rows"]
+    figure, axes = plot_style.new_axes(plot_style.COLUMN, 2.8)
+    rows = result["rows"]
     places = range(len(rows))
-    axes.plot(places, [row["ratio"] for row in rows], marker="o")
-    axes.axhline(1, color="black", linewidth=1)
-    axes.axhline(1.3, color="gray", linestyle="--", linewidth=1)
+    axes.plot(places, [row["ratio"] for row in rows], marker="o", label="measured")
+    axes.axhline(1, color="black", linewidth=0.6)
+    plot_style.reference_line(axes, 1.3, "limit: 1.3")
     axes.set_xticks(list(places), [str(row["simulations"]) for row in rows])
-    axes.set(xlabel="simulations per decision (0: policy alone)", ylabel="CPU time with luck / without (dashed: 1.3)")
+    axes.set(xlabel="simulations per decision (0: policy alone)", ylabel="CPU time with luck / without")
     axes.set_ylim(bottom=0.9)
+    plot_style.legend_below(figure, [axes])
     return figure
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ from muzero.config import GameConfig, require
 from muzero.data.match_table import MatchTable, fit_match_table, match_table
 from muzero.data.seats import from_seats
 from muzero.matches.value_check import network_values, play_out, played_positions
+from muzero.runs import plot_style
+from muzero.runs.plot_style import styled
 
 Floats = NDArray[np.float64]
 
@@ -176,18 +179,18 @@ def markdown(result: Row, command: str) -> str:
     return "\n".join(lines)
 
 
+@styled
 def plot(result: Row) -> Figure:
     """Share of matches won by the table's chance, a line per number of players."""
-    figure = Figure(figsize=(5, 4.5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="black", linestyle="--", linewidth=1)
-    for row in result["tables"]:
+    figure, axes = plot_style.new_axes(plot_style.COLUMN, 3.2)
+    axes.plot([0, 1], [0, 1], color=plot_style.GREY, linestyle=(0, (4, 2)), linewidth=0.8, label="calibrated")
+    for row, marker in zip(result["tables"], cycle(plot_style.MARKERS), strict=False):
         entries = row["calibration"]
         x, y, error = ([entry[key] for entry in entries] for key in ("chance", "won", "error"))
         width = [1.96 * one for one in error]
-        axes.errorbar(x, y, yerr=width, marker="o", capsize=3, label=f"{row['players']} players")
-    axes.set(xlabel="chance to win by the table", ylabel="share of the matches won", title=result["game"])
-    axes.legend(title="95 % intervals")
+        axes.errorbar(x, y, yerr=width, marker=marker, label=f"{row['players']} players, 95 % intervals")
+    axes.set(xlabel="probability to win by the table", ylabel="share of the matches won", title=result["game"])
+    plot_style.legend_below(figure, [axes])
     return figure
 
 

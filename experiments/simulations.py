@@ -26,6 +26,8 @@ from matplotlib.figure import Figure
 from experiments import common
 from experiments.common import MatchSpec, Row, Run, agent_of
 from muzero.config.fields import require
+from muzero.runs import plot_style
+from muzero.runs.plot_style import styled
 
 AGAINST_OPPONENT, AGAINST_FEWER = "opponent", "fewer"
 
@@ -92,6 +94,7 @@ def markdown(rows: Sequence[Row], command: str, luck: bool = False) -> str:
     return "\n".join([*lines, f"Games per match: {', '.join(map(str, games))}."]) + "\n"
 
 
+@styled
 def plot(rows: Sequence[Row], luck: bool = False) -> Figure:
     """Win rates by simulations, against the opponent and against fewer simulations, a colour per run.
 
@@ -99,20 +102,20 @@ def plot(rows: Sequence[Row], luck: bool = False) -> Figure:
       rows: results of all matches.
       luck: whether to draw the results with the luck taken out too, as filled markers beside hollow ones.
     """
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = plot_style.new_panels(2, extra_height=0.4)
     found = [row for row in rows if row["kind"] == AGAINST_OPPONENT]
     counts = sorted({row["simulations"] for row in found})
     _draw(left, found, [(count,) for count in counts], lambda row: (row["simulations"],), luck, "-")
     left.set_xticks(range(len(counts)), [str(count) for count in counts])
-    opponent = " and ".join(sorted({row["other"] for row in found}))
+    opponent = " and ".join(plot_style.agent_aliases(sorted({row["other"] for row in found})))
     left.set(xlabel="simulations per decision (0: policy alone)", ylabel=f"win rate against {opponent}")
     fewer = [row for row in rows if row["kind"] == AGAINST_FEWER]
     pairs = sorted({(row["simulations"], int(row["other"])) for row in fewer})
     _draw(right, fewer, pairs, lambda row: (row["simulations"], int(row["other"])), luck, "none")
-    right.set_xticks(range(len(pairs)), [f"{more}\nagainst {less}" for more, less in pairs])
+    right.set_xticks(range(len(pairs)), [f"{more}\nvs {less}" for more, less in pairs])
     right.set(xlabel="simulations per decision", ylabel="win rate against itself with fewer")
-    left.legend(title="95 % intervals by deals", fontsize="small")
+    notes = [plot_style.line_handle("95 % interval by deals", marker="|", linewidth=1.2)]
+    plot_style.legend_below(figure, [left, right], notes)
     return figure
 
 
@@ -127,7 +130,8 @@ def _draw(
     """Draw the win rates of every run at the places of their keys, plain and with the luck taken out."""
     runs = list(dict.fromkeys(row["run"] for row in rows))
     kinds = [False, True] if luck else [False]
-    for number, run in enumerate(runs):
+    aliases = plot_style.agent_aliases(runs)
+    for number, (run, alias) in enumerate(zip(runs, aliases, strict=True)):
         own = sorted((row for row in rows if row["run"] == run), key=key_of)
         for adjusted in kinds:
             place = (number * len(kinds) + adjusted) - (len(runs) * len(kinds) - 1) / 2
@@ -139,10 +143,11 @@ def _draw(
             bars = [[max(0.0, at - low) for at, (low, _) in zip(y, ends, strict=True)]]
             bars += [[max(0.0, high - at) for at, (_, high) in zip(y, ends, strict=True)]]
             look = {"fillstyle": "none", "linestyle": "none", "alpha": 0.6} if luck and not adjusted else {}
-            label = f"{run}, luck taken out" if adjusted else run
-            style = {"marker": "o", "capsize": 3, "color": f"C{number}", "linestyle": line, **look}
+            label = f"{alias}, luck taken out" if adjusted else alias
+            turn = number % len(plot_style.SERIES)
+            style = {"marker": plot_style.MARKERS[turn], "color": plot_style.SERIES[turn], "linestyle": line, **look}
             axes.errorbar(x, y, yerr=bars, label=label, **style)
-    axes.axhline(rows[0]["fair_share"], color="black", linestyle="--", linewidth=1)
+    plot_style.reference_line(axes, rows[0]["fair_share"], "fair share")
 
 
 def experiment(options: argparse.Namespace, command: str) -> None:

@@ -19,6 +19,7 @@ import argparse
 import csv
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -29,10 +30,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import env
+from experiments.common.command_line import add_output_options
 from muzero import stats
 from muzero.matches.ladder import fit_text
+from muzero.runs import plot_style
 from muzero.runs.markdown import markdown_table
+from muzero.runs.plot_style import styled
 from muzero.runs.provenance import provenance
 
 HERE = Path(__file__).resolve().parent
@@ -338,31 +344,32 @@ def markdown(result: Row, difference: float, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(result: Row, path: Path) -> None:
-    """Draws win rates of all duels and the number of rounds before a win."""
-    figure = Figure(figsize=(11, 5), layout="constrained")
+@styled
+def draw(result: Row) -> Figure:
+    """Figure with the win rates of all duels and the number of rounds before a win."""
+    figure = plot_style.new_figure(plot_style.PAGE, 3.4)
     matrix, spread = figure.subplots(1, 2)
     rates = np.full((len(BOTS), len(BOTS)), np.nan)
     for row in result["duels"]:
         i, j = BOTS.index(row["a"]), BOTS.index(row["b"])
         rates[i, j], rates[j, i] = row["rate"], 1 - row["rate"]
-    matrix.imshow(rates, cmap="RdBu", vmin=0, vmax=1)
-    for i, j in np.argwhere(~np.isnan(rates)):
-        color = "white" if abs(rates[i, j] - 0.5) > 0.3 else "black"
-        matrix.text(j, i, f"{rates[i, j]:.2f}", ha="center", va="center", fontsize=8, color=color)
+    plot_style.draw_matrix(matrix, rates, digits=2)
     matrix.set(title="win rate of the row against the column", xticks=range(len(BOTS)), yticks=range(len(BOTS)))
     matrix.set_xticklabels(BOTS, rotation=45, ha="right")
     matrix.set_yticklabels(BOTS)
     played = [row for row in result["itself"] if row["deadlocks"] < 0.5]
     for place, row in enumerate(played):
         low, high = row["rounds"]["iqr"]
-        spread.plot([low, high], [place, place], color="tab:blue", linewidth=3)
-        spread.plot(row["rounds"]["median"], place, "o", color="tab:blue")
-    spread.set(title="rounds to win against itself (quartiles)", yticks=range(len(played)), xlabel="rounds")
+        texts = ("quartiles", "median") if not place else (None, None)
+        spread.plot([low, high], [place, place], color=plot_style.SERIES[0], linewidth=2.5, alpha=0.5, label=texts[0])
+        spread.plot(row["rounds"]["median"], place, "o", color=plot_style.SERIES[0], label=texts[1])
+    spread.set(title="games against itself", yticks=range(len(played)), xlabel="rounds to win")
     spread.set_yticklabels([row["bot"] for row in played])
     spread.set_xlim(left=0)
     spread.invert_yaxis()
-    figure.savefig(path, dpi=150)
+    spread.grid(visible=False, axis="y")
+    plot_style.legend_below(figure, [spread])
+    return figure
 
 
 def csv_rows(games: dict[tuple[str, str], Duel], seed: int) -> Iterator[list[Any]]:
@@ -382,12 +389,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the deals (default: 0)")
     parser.add_argument("--csv", type=Path, help="file for one line per game of the duels (default: none)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=HERE / "results" / "skipbo_duels",
-        help="directory for the results (default: experiments/results/skipbo_duels)",
-    )
+    add_output_options(parser, "skipbo_duels")
     args = parser.parse_args(argv)
     if not 0 < args.difference < 0.5:
         parser.error("--difference must be between 0 and 0.5")
@@ -400,7 +402,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     (args.out / "duels.json").write_text(json.dumps({"command": command, **result}, indent=1) + "\n")
     (args.out / "provenance.json").write_text(json.dumps(provenance(), indent=1) + "\n")  # the others: same bytes
     (args.out / "duels.md").write_text(page)
-    draw(result, args.out / "duels.png")
+    plot_style.save_figure(draw(result), args.out / "duels")
     if args.csv:
         with args.csv.open("w", newline="") as file:
             csv.writer(file).writerows(csv_rows(games, args.seed))

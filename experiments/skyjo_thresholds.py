@@ -16,6 +16,7 @@ import argparse
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,8 +26,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import env
+from experiments.common.command_line import add_output_options
+from muzero.runs import plot_style
 from muzero.runs.markdown import markdown_table
+from muzero.runs.plot_style import styled
 from muzero.runs.provenance import provenance
 
 HERE = Path(__file__).resolve().parent
@@ -133,23 +139,23 @@ def markdown(result: Row, games: int, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plot(result: Row, published: dict[str, Any], games: int, path: Path) -> None:
+@styled
+def plot(result: Row, published: dict[str, Any], games: int) -> Figure:
     """Figure 5, with the other strategies."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
-    for name in ("threshold", "column_threshold"):
+    figure, axes = plot_style.new_axes(plot_style.COLUMN, 3.4)
+    for name, color in zip(("threshold", "column_threshold"), plot_style.SERIES, strict=False):
         low, high = np.array([row["ci"] for row in result[name]]).T
-        (line,) = axes.plot(THRESHOLDS, [row["mean"] for row in result[name]], label=name)
-        axes.fill_between(THRESHOLDS, low, high, color=line.get_color(), alpha=0.3, linewidth=0)
-    axes.axhline(result["naive"]["mean"], color="gray", linestyle="--", label="naive")
+        axes.plot(THRESHOLDS, [row["mean"] for row in result[name]], color=color, label=name)
+        axes.fill_between(THRESHOLDS, low, high, color=color, alpha=plot_style.BAND, linewidth=0)
+    plot_style.reference_line(axes, result["naive"]["mean"], "naive")
     for (name, label), marker in zip(PUBLISHED.items(), "ox", strict=True):
         means = [line[1] for line in published[name]["rows"]]
-        axes.plot(THRESHOLDS, means, marker, color="black", fillstyle="none", label=f"Reichel, {label}")
-    axes.set_xlabel("discard threshold t")
-    axes.set_ylabel("mean score (lower is better)")
-    axes.set_title(f"Skyjo self-play, two players, one round, {games:,} games each, 95 % CI")
-    axes.legend()
-    figure.savefig(path, dpi=150)
+        look = {"color": "black", "fillstyle": "none", "markeredgewidth": 0.7}
+        axes.plot(THRESHOLDS, means, marker, label=f"Reichel, {label}", **look)
+    axes.set(xlabel="discard threshold t (points)", ylabel="mean score (points, lower is better)")
+    plot_style.few_ticks(axes)
+    plot_style.legend_below(figure, [axes], [plot_style.band_handle(f"95 % interval, {games:,} games each")])
+    return figure
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -158,12 +164,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--games", type=int, default=3000, help="games per threshold and strategy (default: 3000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of deals, players and resamples (default: 0)")
     parser.add_argument("--bootstrap", type=int, default=500, help="resamples per interval (default: 500)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=HERE / "results" / "skyjo_thresholds",
-        help="directory for the results (default: experiments/results/skyjo_thresholds)",
-    )
+    add_output_options(parser, "skyjo_thresholds")
     args = parser.parse_args(argv)
     if args.games < 2 or args.bootstrap < 1:
         parser.error("--games must be at least 2 and --bootstrap at least 1")
@@ -178,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     (args.out / "thresholds.json").write_text(json.dumps(report, indent=1) + "\n")
     (args.out / "provenance.json").write_text(json.dumps(provenance(), indent=1) + "\n")  # the others: same bytes
     (args.out / "thresholds.md").write_text(page)
-    plot(result, published, args.games, args.out / "thresholds.png")
+    plot_style.save_figure(plot(result, published, args.games), args.out / "thresholds")
 
     print(page)
     for strategy, spent in seconds.items():

@@ -32,8 +32,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from muzero.runs import metrics
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from experiments.common.command_line import add_output_options
+from muzero.runs import metrics, plot_style
 from muzero.runs.files import write_whole
+from muzero.runs.plot_style import styled
 from muzero.runs.provenance import provenance
 from muzero.runs.ray_watchdog import descendants, processes
 
@@ -163,19 +167,22 @@ def _left_behind(started: set[tuple[int, str]], seconds: float = 20.0) -> list[s
         time.sleep(0.5)
 
 
+@styled
 def draw(result: dict[str, Any]) -> Figure:
     """Plot of all figures over time; kills as thin lines."""
-    figure = Figure(figsize=(12, 10), layout="constrained")
+    figure = plot_style.new_figure(plot_style.PAGE, 7.0)
     panels = list(figure.subplots(4, 2, sharex=True).flat)
     minutes = [s["seconds"] / 60 for s in result["samples"]]
     for axes, (name, title) in zip(panels, FIGURES.items(), strict=True):
-        for kill in result["kills"]:
-            axes.axvline(kill / 60, color="gray", linewidth=0.5, alpha=0.4)
+        for number, kill in enumerate(result["kills"]):
+            label = "an actor was killed" if not number else None
+            axes.axvline(kill / 60, color=plot_style.GREY, linewidth=0.5, alpha=0.5, label=label)
         axes.plot(minutes, [s[name] for s in result["samples"]], linewidth=1)
-        axes.set_title(title, fontsize="medium")
+        axes.set(title=title, ylabel="MB" if title.endswith("MB") else "count")
         axes.set_ylim(bottom=0)
     for axes in panels[-2:]:
-        axes.set_xlabel("minutes (thin lines: an actor was killed)")
+        axes.set_xlabel("time (minutes)")
+    plot_style.legend_below(figure, panels)
     return figure
 
 
@@ -208,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2, help="number of actors")
     parser.add_argument("--growth", type=float, default=0.1, help="share by which a flat figure may grow")
     parser.add_argument("--seed", type=int, default=None, help="seed of the kills (default: a new one)")
-    parser.add_argument("--out", type=Path, default=Path("experiments/results/soak"), help="directory of the results")
+    add_output_options(parser, "soak")
     parser.add_argument("settings", nargs="*", help="settings of the training run, after --")
     options = parser.parse_args(argv)
     for name in ("minutes", "every", "kill_every", "workers"):
@@ -221,7 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     write_whole(options.out / "soak.json", json.dumps({**result, "provenance": provenance()}, indent=1) + "\n")
     write_whole(options.out / "soak.md", page(result))
-    draw(result).savefig(options.out / "soak.png", dpi=110)
+    plot_style.save_figure(draw(result), options.out / "soak")
     print(page(result))
     flat = all(found["flat"] for found in result["figures"].values())
     return int(not (flat and result["ran_to_the_end"] and not result["left_behind"]))

@@ -22,6 +22,8 @@ from matplotlib.figure import Figure
 from experiments import common
 from experiments.common import MatchSpec, Row, agent_of
 from muzero.config.fields import require
+from muzero.runs import plot_style
+from muzero.runs.plot_style import styled
 
 
 def match_specs(options: argparse.Namespace) -> list[MatchSpec]:
@@ -97,24 +99,23 @@ def markdown(result: Row, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@styled
 def plot(result: Row) -> Figure:
     """Win rates as multiples of the fair share, by number of players."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = plot_style.new_axes(plot_style.COLUMN, 3.0)
     for number, variant in enumerate(dict.fromkeys(row["variant"] for row in result["rows"])):
         rows = [row for row in result["rows"] if row["variant"] == variant]
         x = [row["players"] + 0.06 * number for row in rows]
         seats = [row["players"] for row in rows]
         rates = [row["win_rate"] * row["players"] for row in rows]
         reach = common.error_bars(rows, seats)
-        axes.errorbar(x, rates, yerr=reach, marker="o", capsize=3, label=variant)
-    axes.axhline(1, color="gray", linestyle="--", linewidth=1)
-    axes.set(
-        xlabel="players", ylabel="win rate / fair share", title="One agent against n - 1 bots, 95 % intervals by deals"
-    )
+        look = {"color": plot_style.color_of(variant), "marker": plot_style.marker_of(variant)}
+        axes.errorbar(x, rates, yerr=reach, label=f"{variant}, 95 % intervals by deals", **look)
+    plot_style.reference_line(axes, 1, "as good as the bots")
+    axes.set(xlabel="players at the table (one agent, else bots)", ylabel="win rate / fair share")
     axes.set_xticks(sorted({row["players"] for row in result["rows"]}))
     axes.set_ylim(bottom=0)
-    axes.legend()
+    plot_style.legend_below(figure, [axes])
     return figure
 
 

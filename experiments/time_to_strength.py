@@ -21,12 +21,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from experiments import common
 from experiments.common import MatchSpec, Row, Run, agent_of
 from muzero.config.fields import require
-from muzero.runs.curves import DASHES
+from muzero.runs import plot_style
+from muzero.runs.curves import draw_runs, middle_of, notes_of_runs
+from muzero.runs.plot_style import styled
 
 ALL_BOTS = "bots of the curriculum"
 GOALS = {ALL_BOTS: 0.90, "greedy": 0.65}
@@ -107,30 +110,41 @@ def markdown(points: Sequence[Row], command: str) -> str:
     return "\n".join(lines)
 
 
+@styled
 def plot(points: Sequence[Row]) -> Figure:
-    """Win rate by minutes and by learner steps: a row of panels per opponent, a line per run, a colour per variant."""
+    """Win rate by minutes and by learner steps: a row of panels per opponent, a colour per variant.
+
+    A single run of a variant has its 95 % intervals by deals; several are one curve over thin lines.
+    """
     others = list(dict.fromkeys(point["other"] for point in points))
-    kinds = list(dict.fromkeys(point["variant"] for point in points))
-    runs = {point["run"]: point["variant"] for point in points}
-    numbers = {run: sum(runs[other] == runs[run] for other in list(runs)[: list(runs).index(run)]) for run in runs}
-    figure = Figure(figsize=(9, 3.2 * len(others)), layout="constrained")
+    figure = plot_style.new_figure(plot_style.PAGE, 2.2 * len(others) + 0.5)
     panels = figure.subplots(len(others), 2, squeeze=False, sharey="row")
+    several = band = by_deals = False
     for row, other in zip(panels, others, strict=True):
-        for axes, (key, label) in zip(
-            row, (("minutes", "minutes of training"), ("steps", "learner steps")), strict=True
+        for axes, key, label in zip(
+            row, ("minutes", "steps"), ("training time (minutes)", "learner steps"), strict=True
         ):
-            for run, kind in runs.items():
-                own = [p for p in points if p["run"] == run and p["other"] == other]
-                x, y = [p[key] for p in own], [p["win_rate"] for p in own]
-                look = {"color": f"C{kinds.index(kind) % 10}", "linestyle": DASHES[numbers[run] % len(DASHES)]}
-                bars = common.error_bars(own)
-                axes.errorbar(x, y, yerr=bars, marker="o", markersize=3, capsize=2, label=f"{kind}: {run}", **look)
+            for kind in dict.fromkeys(point["variant"] for point in points):
+                mine = [p for p in points if p["variant"] == kind and p["other"] == other]
+                runs = [[p for p in mine if p["run"] == run] for run in dict.fromkeys(p["run"] for p in mine)]
+                if not runs:
+                    continue
+                lines = [(np.array([p[key] for p in run]), np.array([p["win_rate"] for p in run])) for run in runs]
+                color, marker = plot_style.color_of(kind), plot_style.marker_of(kind)
+                name = kind if len(runs) == 1 else f"{kind}, {middle_of(len(runs))}"
+                band |= draw_runs(axes, lines, name, color, marker)
+                several |= len(runs) > 1
+                if len(runs) == 1:
+                    bars = common.error_bars(runs[0])
+                    axes.errorbar(*lines[0], yerr=bars, color=color, linestyle="none")
+                    by_deals = True
             if other in GOALS:
-                axes.axhline(GOALS[other], color="black", linestyle="--", linewidth=1)
-            axes.set(xlabel=label, ylim=(0, 1))
+                plot_style.reference_line(axes, GOALS[other], "goal")
+            axes.set(xlabel=label, ylim=(-0.02, 1.02))
             axes.set_xlim(left=0)
         row[0].set_ylabel(f"win rate against\n{other}")
-    panels[0][0].legend(title="95 % intervals by deals; dashed: goal")
+    notes = [plot_style.line_handle("95 % interval by deals, one run", marker="|", linewidth=1.2)] if by_deals else []
+    plot_style.legend_below(figure, list(panels.flat), [*notes, *notes_of_runs(several, band)])
     return figure
 
 

@@ -10,7 +10,8 @@
     python -m muzero.train --help                                    # every key with its meaning
 
 Running the same command again resumes. SIGTERM, SIGUSR1 and Ctrl-C save and exit with code 75, which asks a scheduler
-to start the command again. The function returns a figure of the run (`logging.objective`) for the sweepers of Hydra.
+to start the command again; a second Ctrl-C stops at once, without saving, with code 130. The function returns a figure
+of the run (`logging.objective`) for the sweepers of Hydra.
 """
 
 from __future__ import annotations

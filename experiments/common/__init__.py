@@ -1,7 +1,10 @@
 """Parts that the scripts in experiments/ share: runs, matches, pooled statistics, tables, files, command lines."""
 
 from experiments.common.command_line import (
+    RESULTS,
+    add_json_options,
     add_match_options,
+    add_output_options,
     add_run_options,
     command_text,
     make_parser,
@@ -18,10 +21,13 @@ from muzero.runs.run import Run
 
 __all__ = [
     "DATA",
+    "RESULTS",
     "MatchSpec",
     "Row",
     "Run",
+    "add_json_options",
     "add_match_options",
+    "add_output_options",
     "add_run_options",
     "agent_of",
     "command_text",

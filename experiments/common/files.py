@@ -9,7 +9,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from experiments.common.match_specs import Row
-from muzero.runs.files import replacing, write_whole
+from muzero.runs.files import write_whole
+from muzero.runs.plot_style import save_figure
 from muzero.runs.provenance import provenance
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -28,8 +29,6 @@ def write_results(out: Path, name: str, result: Row, page: str, figure: Figure |
     write_whole(out / f"{name}.md", page)
     names = [f"{name}.json", f"{name}.md"]
     if figure is not None:
-        names.append(f"{name}.png")
-        with replacing(out / names[-1]) as draft:
-            figure.savefig(draft, dpi=120, format="png")
+        names += [path.name for path in save_figure(figure, out / name)]
     print(page)
     print(f"{', '.join(names[:-1])} and {names[-1]} are in {out}")

@@ -52,12 +52,16 @@ def with_holm(rows: Sequence[Row]) -> list[Row]:
 
 
 def over_seeds(values: Sequence[float]) -> Row:
-    """Mean over independent runs (or pairs of runs) with Student's 95 % interval, which covers new seeds too."""
+    """Mean over independent runs (or pairs of runs) with Student's 95 % interval, which covers new seeds too.
+
+    Two runs, or runs that are all equal, say next to nothing about new ones: there is no interval then, but the values.
+    """
     mean, count = float(np.mean(values)), len(values)
-    if count < 2:
-        return {"mean": mean, "low": None, "high": None, "n": count}
+    found: Row = {"mean": mean, "low": None, "high": None, "n": count, "values": [float(value) for value in values]}
+    if count < stats.LEAST_RUNS or min(values) == max(values):
+        return found
     reach = float(student.ppf(0.975, count - 1) * np.std(values, ddof=1) / math.sqrt(count))
-    return {"mean": mean, "low": mean - reach, "high": mean + reach, "n": count}
+    return {**found, "low": mean - reach, "high": mean + reach}
 
 
 def over_pairs(rows: Sequence[Row]) -> Row:

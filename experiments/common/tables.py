@@ -24,9 +24,11 @@ def luck_free_rate(row: Row) -> str:
 
 
 def seeds(found: Row, form: str = ".3f") -> str:
-    """Mean over seeds with its interval, as text."""
+    """Mean over seeds with its interval, as text; without one, if there is none, but with the values of two seeds."""
     if found["low"] is None:
-        return f"{found['mean']:{form}} (n = {found['n']})"
+        values = [f"{value:{form}}" for value in found.get("values", ())]
+        each = f": {' and '.join(values)}" if len(values) == 2 else ""
+        return f"{found['mean']:{form}} (n = {found['n']}{each})"
     return f"{found['mean']:{form}} [{found['low']:{form}}, {found['high']:{form}}] (n = {found['n']})"
 
 

@@ -15,6 +15,7 @@ compared with the first one:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -95,20 +96,23 @@ class Job:
       name: name of the job, STAGE or STAGE/TASK.
       command: arguments of Python, to be run in the project's directory.
       proof: file that exists once the job is done; for training, the run directory.
-      mark: text that the file must contain, in case other jobs write it too.
+      marks: texts that the file must contain: other jobs may write it too, or a smaller study before it was extended.
     """
 
     name: str
     command: tuple[str, ...]
     proof: Path
-    mark: str = ""
+    marks: tuple[str, ...] = ()
 
     @property
     def done(self) -> bool:
         """Whether nothing of the job is left to do."""
         if "muzero.train" in self.command:
             return is_finished(self.proof)
-        return self.proof.is_file() and self.mark in self.proof.read_text()
+        if not self.proof.is_file():
+            return False
+        content = self.proof.read_text()
+        return all(re.search(re.escape(mark) + r"(?!\w)", content) for mark in self.marks)
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,8 @@ def make_plan(config: StudyConfig, home: Path, training: Mapping[str, Config]) -
 
     def experiment(stage: str, script: str, games: int, of_runs: Sequence[str], *options: str) -> Stage:
         words = ("-m", f"experiments.{script}", "--runs", *of_runs, "--games", str(games), *options)
-        return _single(stage, words, home / script, f"{script}.json")
+        marks = (*of_runs, *([" ".join(matched)] if matched[0] in options else []))
+        return _single(stage, words, home / script, f"{script}.json", marks=marks)
 
     stages = [_train(config, home)]
     for other in others:
@@ -185,7 +190,7 @@ def make_plan(config: StudyConfig, home: Path, training: Mapping[str, Config]) -
         stages.append(experiment("ablation", "ego_ablation", config.ablation_games, with_ego, *workers))
     if config.probe_games:
         stages.append(experiment("probes", "latent_probes", config.probe_games, everyone))
-    report = _single("report", ("-m", "muzero.report", *everyone), home / "report", "report.json")
+    report = _single("report", ("-m", "muzero.report", *everyone), home / "report", "report.json", marks=everyone)
     stages.append(replace(report, settings=_SMALL))
     return stages
 
@@ -215,14 +220,17 @@ def _head_to_head(
     settings = {"A_RUNS": _words(a), "B_RUNS": _words(b), "ITERATIONS": _words(iterations)}
     settings |= {"GAMES": str(config.games), "OUT": str(out)}
     merge = _single(f"merge{name.removeprefix('head_to_head')}", (*script, "--merge"), out, "head_to_head.json", name)
-    merge = replace(merge, jobs=(replace(merge.jobs[0], mark="--merge"),), settings=_SMALL)
+    marks = ("--merge", *map(str, (*a, *b)), *(f'"iteration": {iteration}' for iteration in iterations))
+    merge = replace(merge, jobs=(replace(merge.jobs[0], marks=marks),), settings=_SMALL)
     return [Stage(name, ("train",), tuple(jobs), "head_to_head_array.sbatch", settings, workers), merge]
 
 
-def _single(name: str, words: tuple[str, ...], out: Path, proof: str, needs: str = "train") -> Stage:
+def _single(
+    name: str, words: tuple[str, ...], out: Path, proof: str, needs: str = "train", marks: Sequence[str] = ()
+) -> Stage:
     """Stage of one job that writes to a directory of its own."""
     command = (*words, "--out", str(out))
-    return Stage(name, (needs,), (Job(name, command, out / proof),), "python.sbatch", {}, command)
+    return Stage(name, (needs,), (Job(name, command, out / proof, tuple(marks)),), "python.sbatch", {}, command)
 
 
 def _words(values: Sequence[object]) -> str:

@@ -20,6 +20,16 @@ STUDY, JOBS, LOCK, LOGS = "study.json", "jobs.json", "lock", "logs"
 FREE = ("submit", "dir", "workers", "at_once")  # settings that may differ from one command to the next
 
 
+GROWING = ("seeds", "variants", "iterations")  # settings of a study that may get more values
+
+
+def _extends(key: str, stored: Any, given: Any) -> bool:
+    """Whether a list has all stored values and more; all variants are compared with the first, which must stay."""
+    if key not in GROWING or not stored or not isinstance(given, list):
+        return False
+    return set(stored) <= set(given) and (key != "variants" or stored[0] == given[0])
+
+
 class Records:
     """Settings and states of the jobs of a study.
 
@@ -40,12 +50,22 @@ class Records:
         return _read(self.home / STUDY)
 
     def store_settings(self, settings: Mapping[str, Any]) -> None:
-        """Stores the settings of a new study; refuses settings that differ from stored ones."""
+        """Stores the settings of a new study, or of one that goes on or is extended.
+
+        Refuses settings that differ from stored ones in any other way than by more seeds, variants or iterations.
+        """
         kept = {name: value for name, value in settings.items() if name not in FREE}
         stored = self.settings
-        different = [f"{k}: {stored.get(k)!r} != {v!r}" for k, v in kept.items() if stored and stored.get(k) != v]
+        different = [
+            f"{key}: {stored.get(key)!r} != {value!r}"
+            for key, value in kept.items()
+            if stored and stored.get(key) != value and not _extends(key, stored.get(key), value)
+        ]
         if different:
-            raise ValueError("\n  ".join([f"{self.home}: holds another study (stored != yours)", *different]))
+            text = (
+                f"{self.home}: holds another study, which {', '.join(GROWING)} can only be added to (stored != yours)"
+            )
+            raise ValueError("\n  ".join([text, *different]))
         _write(self.home / STUDY, kept)
 
     def note(self, job: str, **what: Any) -> None:

@@ -32,6 +32,7 @@ from muzero.arena.live_game import Event, LiveGame, RoundEnd
 from muzero.arena.position import Position, card_names, exact_belief
 from muzero.config.fields import require
 from muzero.matches.arguments import describe_keys, parse_overrides
+from muzero.runs import hints
 
 HELP = {
     "game": "game to play; by default the one that an opponent was trained for, else the first that agents know",
@@ -292,5 +293,5 @@ def main(argv: Sequence[str] | None = None, ask: Callable[[str], str] = input) -
     except OSError as error:
         print(f"error: record: expected a file that can be written, got {path}: {error.strerror}", file=sys.stderr)
         return 1
-    print(f"{path}: the game record; python -m env.game_record {path} --check deals it again")
+    print(f"{path}: the game record; {hints.command('env.game_record', path, '--check')} deals it again")
     return 0

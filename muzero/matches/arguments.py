@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from omegaconf import OmegaConf
@@ -29,8 +29,9 @@ def parse_overrides(kind: type[T], arguments: Sequence[str], keys: Mapping[str, 
     """Make a configuration, of a kind that has `rules`, from key=value arguments; return it and the keys given."""
     for argument in arguments:
         require("=" in argument, f"argument {argument!r}", f"key=value with one of {', '.join(keys)}", argument)
+    lists = {one.name for one in fields(kind) if str(one.type).startswith("list")}  # type: ignore[arg-type]
     try:
-        given = OmegaConf.from_dotlist(list(arguments))
+        given = OmegaConf.from_dotlist([_with_brackets(argument, lists) for argument in arguments])
         config: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), given))
     except OmegaConfBaseException as error:
         key = getattr(error, "full_key", None)
@@ -39,6 +40,12 @@ def parse_overrides(kind: type[T], arguments: Sequence[str], keys: Mapping[str, 
     good = isinstance(config.rules, str | Mapping)
     require(good, "rules", "a named rule set, or options as in rules.episode=round", config.rules)
     return config, {str(key) for key in given}
+
+
+def _with_brackets(argument: str, lists: Collection[str]) -> str:
+    """Argument in which a list has its brackets: agents=a,b means agents=[a,b]."""
+    key, _, value = argument.partition("=")
+    return f"{key}=[{value}]" if key in lists and value and not value.startswith("[") else argument
 
 
 def describe_keys(defaults: Any, keys: Mapping[str, str]) -> str:

@@ -40,8 +40,10 @@ from muzero.matches.match_config import MatchConfig, require_same_rules, with_de
 from muzero.matches.results import Row
 from muzero.matches.table_ladder import rate_tables, require_table, write_tables
 from muzero.matches.workers import WorkerPool, make_worker_pool
+from muzero.runs import plot_style
 from muzero.runs.files import WriteError, replacing, write_whole, writing
 from muzero.runs.markdown import markdown_table
+from muzero.runs.plot_style import styled
 from muzero.runs.provenance import code_text, provenance
 
 _INTERVAL = 2 * 1.96  # width of a 95 % interval in standard errors
@@ -54,7 +56,7 @@ HELP = {
     "players": "players at a table",
     "anchor": "the agent whose Elo is 0; by default the first",
     "prior": "drawn games added to every pairing (agent, with players=3 or more), which keep ratings finite",
-    "out": "directory for ladder.json, .csv (a row per pairing), .md, .png, and games/ (every game)",
+    "out": "directory for ladder.json, .csv (a row per pairing), .md, .png, .svg, and games/ (every game)",
     **SHARED_HELP,
     "workers": "processes that share the games (threads if all agents are bots); 0 for one per core",
 }
@@ -235,28 +237,32 @@ def markdown(found: stats.Ladder, rows: Sequence[Row], command_line: str) -> str
     return "\n".join(lines) + "\n"
 
 
+@styled
 def plot(found: stats.Ladder, rows: Sequence[Row]) -> Figure:
     """Plot the ratings with their intervals, and the matrix of win rates."""
     order = [rating.name for rating in found.ratings]
+    names = plot_style.agent_aliases(order)
     rates, size = win_rates(rows, order), len(order)
-    figure = Figure(figsize=(7 + 0.5 * size, 2.5 + 0.4 * size), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[3, 1 + 0.5 * size])
+    figure = plot_style.new_figure(plot_style.PAGE, 1.3 + 0.24 * max(size, 5))
+    left, right = figure.subplots(1, 2, width_ratios=[4, 5])
     elo = np.array([[r.elo, r.elo - r.low, r.high - r.elo] for r in found.ratings]).T
-    left.errorbar(elo[0], range(size), xerr=elo[1:], fmt="o", capsize=3)
-    left.set(yticks=range(size), yticklabels=order, xlabel=f"Elo (0: {found.anchor}), 95 %", ylim=(size - 0.5, -0.5))
-    left.grid(axis="x", alpha=0.3)
-    right.imshow(rates, cmap="RdYlGn", vmin=0, vmax=1, aspect="auto", alpha=0.7)
-    right.set(xticks=range(size), yticks=range(size), title="row against column, % won")
+    look = {"color": plot_style.SERIES[0], "marker": "o", "linestyle": "none"}
+    anchor = names[order.index(found.anchor)]
+    left.errorbar(elo[0], range(size), xerr=elo[1:], label=f"95 % interval of the difference to {anchor}", **look)
+    left.set(yticks=range(size), ylim=(size - 0.5, -0.5), xlabel=f"Elo (0: {anchor})")
+    left.set_yticklabels([f"{name}  {number}" for number, name in enumerate(names, 1)])
+    left.grid(visible=False, axis="y")
+    plot_style.few_ticks(left)
+    plot_style.draw_matrix(right, 100 * rates, digits=0, most=100)
+    right.set(xticks=range(size), yticks=range(size), title="games won (%), row against column")
     right.set_xticklabels([str(n) for n in range(1, size + 1)])
     right.set_yticklabels([str(n) for n in range(1, size + 1)])
-    for (i, j), value in np.ndenumerate(rates):
-        if not np.isnan(value):
-            right.text(j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize="small")
+    plot_style.legend_below(figure, [left])
     return figure
 
 
 def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str) -> str:
-    """Write the four files of a ladder; return the page."""
+    """Write the files of a ladder; return the page."""
     page = markdown(found, rows, command_line)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -288,8 +294,7 @@ def write(out: Path, found: stats.Ladder, rows: Sequence[Row], command_line: str
         writer = csv.DictWriter(file, names.split(), extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
-    with writing(out / "ladder.png"):
-        plot(found, rows).savefig(out / "ladder.png", dpi=120)
+    plot_style.save_figure(plot(found, rows), out / "ladder")
     return page
 
 
@@ -333,5 +338,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}; the games played so far are kept, the same command resumes", file=sys.stderr)
         return 1
     print(page)
-    print(f"ladder.json, ladder.csv, ladder.md and ladder.png are in {config.out}")
+    print(f"ladder.json, .csv, .md, .png and .svg are in {config.out}")
     return 0

@@ -273,7 +273,8 @@ def load_weights(path: str | Path) -> Weights:
     if not path.exists():
         raise CheckpointError(f"{path}: does not exist")
     if not (path / CONFIG).exists() and not (path / CHECKPOINTS).is_dir():
-        raise CheckpointError(f"{path}: neither a run directory nor a checkpoint nor a .safetensors file")
+        what = "neither a run directory nor a checkpoint nor a .safetensors file"
+        raise CheckpointError(f"{path}: {what}{_weights_near(path)}")
     problems: list[str] = []
     for place in reversed(checkpoints(path)):
         try:
@@ -283,7 +284,17 @@ def load_weights(path: str | Path) -> Weights:
             continue
         _warn(problems, place)
         return found
-    raise CheckpointError("\n  ".join([f"{path}: no checkpoint can be used", *(problems or ["there is none yet"])]))
+    none = f"there is none yet{_weights_near(path)}"
+    raise CheckpointError("\n  ".join([f"{path}: no checkpoint can be used", *(problems or [none])]))
+
+
+def _weights_near(path: Path) -> str:
+    """Part of an error that names files of weights in or beside a directory that is no checkpoint; "" without any.
+
+    Results often keep the metrics of a run in a directory and its weights in a file beside it.
+    """
+    found = [file for place in (path, path.parent) for file in sorted(place.glob("*.safetensors"))]
+    return f"; weights are in {', '.join(map(str, found[:3]))}: name the file" if found else ""
 
 
 def _remove_old(home: Path, iteration: int, keep: int, permanent: Container[int]) -> None:

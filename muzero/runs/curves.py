@@ -1,4 +1,8 @@
-"""Learning curves: plots of runs from their metrics, by iteration and by minutes of wall clock."""
+"""Learning curves: plots of runs from their metrics, by iteration and by minutes of wall clock.
+
+Runs that differ in nothing but their seed are one curve: the interquartile mean (of three or fewer the mean) with a
+bootstrap band, over thin lines of the single runs.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from muzero import stats
+from muzero.runs import plot_style
 from muzero.runs.metrics import Record
+from muzero.runs.plot_style import styled
 from muzero.runs.run import Floats, Run
+from muzero.runs.run_directory import config_hash
 
 Measure = Callable[[Record], float | None]  # function that reads a number of a record; None if it is missing
 Estimate = tuple[float, float, float]  # a rate, and the low and the high end of its interval
@@ -22,7 +29,26 @@ Estimate = tuple[float, float, float]  # a rate, and the low and the high end of
 LOSSES = ("total", "policy", "value", "reward", "reconstruction", "consistency")
 HEADS = ("winner", "rank")
 AXES = {"iteration": "", "minutes": "_by_time"}  # unit of the x axis, and the suffix of the file's name
-DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)), (0, (1, 3)))
+LABELS = {"iteration": "iteration", "minutes": "training time (minutes)"}
+UNITS = {  # of measures; an entropy or a cross entropy is in nats
+    "total loss": "weighted sum of losses",
+    "consistency loss": "squared distance",
+    "gradient norm": "norm",
+    "policy entropy": "entropy (nats)",
+}
+# Settings in which runs of one kind may differ: they do not change what is learned, or only when a run ends.
+_FREE = (
+    "seed",
+    "run_dir",
+    "logging",
+    "runtime",
+    "search.backend",
+    "evaluation",
+    "train.iterations",
+    "train.minutes",
+    "train.checkpoint_every",
+    "train.keep_every",
+)
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
@@ -66,85 +92,174 @@ def win_rate(run: Run, record: Record, bot: str | None = None) -> Estimate | Non
 
 
 @dataclass(frozen=True)
-class Look:
-    """Appearance of a run in plots: colour by variant, dashes by seed."""
+class Kind:
+    """Runs that differ only in their seeds, and their appearance in every plot.
 
-    label: str
+    Attributes:
+      name: variant; if several kinds of runs have the same one, also the directory of the first run.
+      color, marker: appearance, always the same for a variant.
+      runs: the runs.
+    """
+
+    name: str
     color: str
-    dashes: Any
+    marker: str
+    runs: tuple[Run, ...]
+
+    def label(self, drawn: Sequence[Run]) -> str:
+        """Text of the legend, for those of the runs that have the values of the plot."""
+        return f"{self.name}, {f'seed {drawn[0].seed}' if len(drawn) == 1 else middle_of(len(drawn))}"
+
+    def draw(self, axes: Axes, lines: Mapping[str, tuple[Floats, Floats]], markers: bool = False) -> bool:
+        """Draw the curve; `lines` has x and y of each run by its path. See `draw_runs`."""
+        drawn = [run for run in self.runs if len(lines[str(run.path)][0])]
+        if not drawn:
+            return False
+        given = [lines[str(run.path)] for run in drawn]
+        return draw_runs(axes, given, self.label(drawn), self.color, self.marker if markers else None)
 
 
-def looks(runs: Sequence[Run]) -> list[Look]:
-    """Appearance of each run; runs that share variant and seed differ in colour and are labelled by directory."""
-    pairs = [(run.variant, run.seed) for run in runs]
-    names = [run.path.resolve().name for run in runs]
-    kinds = []
-    for run, pair, name in zip(runs, pairs, names, strict=True):
-        place = name if names.count(name) == 1 else str(run.path)
-        kinds.append(run.variant if pairs.count(pair) == 1 else f"{run.variant} ({place})")
-    colors, seeds = list(dict.fromkeys(kinds)), sorted({run.seed for run in runs})
-    return [
-        Look(f"{kind}, seed {run.seed}", f"C{colors.index(kind) % 10}", DASHES[seeds.index(run.seed) % len(DASHES)])
-        for run, kind in zip(runs, kinds, strict=True)
-    ]
+def kinds_of(runs: Sequence[Run]) -> list[Kind]:
+    """Group runs that differ only in their seeds; the same settings and seed twice are two kinds."""
+    groups: dict[tuple[str, str, str], list[Run]] = {}
+    keys = [(run.variant, config_hash(run.config, _FREE)) for run in runs]
+    marks = [(*key, run.seed) for key, run in zip(keys, runs, strict=True)]
+    for run, key, mark in zip(runs, keys, marks, strict=True):
+        alone = str(run.path) if marks.count(mark) > 1 else ""
+        groups.setdefault((*key, alone), []).append(run)
+    places = [run.path.resolve().name for run in runs]
+    variants = [variant for variant, *_ in groups]
+    named: dict[str, list[Run]] = {}
+    for (variant, *_), members in groups.items():
+        place = members[0].path.resolve().name
+        place = place if places.count(place) == 1 else str(members[0].path)
+        named[variant if variants.count(variant) == 1 else f"{variant} ({place})"] = members
+    colors, markers = plot_style.colors_of(list(named)), plot_style.markers_of(list(named))
+    return [Kind(name, colors[name], markers[name], tuple(members)) for name, members in named.items()]
 
 
-def make_panels(count: int, columns: int = 3) -> tuple[Figure, list[Axes]]:
-    """Make an empty figure with `count` panels."""
-    columns = min(count, columns)
-    rows = -(-count // columns)
-    figure = Figure(figsize=(max(6.4, 4.2 * columns), 3.6 * rows), layout="constrained")
-    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for spare in panels[count:]:
-        spare.remove()
-    return figure, panels[:count]
+def draw_runs(
+    axes: Axes, lines: Sequence[tuple[Floats, Floats]], label: str, color: str, marker: str | None = None
+) -> bool:
+    """Draw the curve of runs of one kind, over thin lines of single runs if there are several.
+
+    Args:
+      axes: panel to draw in.
+      lines: x and y of each run, at least one point each.
+      label: text of the legend.
+      color: colour of all lines.
+      marker: marker of the points of the curve, if they are to be marked.
+
+    Returns:
+      Whether the curve has a bootstrap band, which the legend should explain.
+    """
+    look: dict[str, Any] = {"color": color, "label": label, "marker": marker}
+    if len(lines) == 1:
+        axes.plot(*lines[0], **look)
+        return False
+    for line in lines:
+        axes.plot(*line, color=color, alpha=0.45, linewidth=0.6)
+    found = stats.curve_of_runs(lines)
+    if found is None:
+        axes.plot([], [], **look)
+        return False
+    if not all(np.isin(found.x, x).all() for x, _ in lines):
+        look["marker"] = None  # interpolated places are no points of a run
+    axes.plot(found.x, found.middle, **look)
+    if found.low is None or found.high is None:
+        return False
+    axes.fill_between(found.x, found.low, found.high, color=color, alpha=plot_style.BAND, linewidth=0)
+    return True
 
 
-def plot_measures(runs: Sequence[Run], by: str, smooth: int, measures: Mapping[str, Measure]) -> Figure | None:
-    """Figure with one panel per measure: raw values light, rolling means over `smooth` iterations bold.
+def middle_of(runs: int) -> str:
+    """Text of a legend that says what the curve of so many runs is."""
+    return f"{'mean' if runs <= stats.LEAST_RUNS else 'interquartile mean'} of {runs} runs"
+
+
+def notes_of_runs(several: bool, band: bool) -> list[Any]:
+    """Entries of a legend that explain the thin lines of single runs and the band of all."""
+    notes: list[Any] = [plot_style.line_handle("single runs", linewidth=0.6, alpha=0.7)] if several else []
+    return [*notes, plot_style.band_handle("95 % bootstrap band over runs")] if band else notes
+
+
+def _label_x(axes: Axes, by: str) -> None:
+    axes.set_xlabel(LABELS[by])
+    if by == "iteration":
+        plot_style.few_ticks(axes)
+
+
+@styled
+def plot_measures(
+    runs: Sequence[Run], by: str, smooth: int, measures: Mapping[str, Measure], unit: str = "loss (nats)"
+) -> Figure | None:
+    """Figure with one panel per measure: raw values light, centred rolling means over `smooth` iterations bold.
 
     A loss that is always 0 belongs to a head that the run does not have, and is left out.
     """
-    found = {title: [points(run, by, of) for run in runs] for title, of in measures.items()}
-    found = {title: lines for title, lines in found.items() if any(y.any() for _, y in lines)}
+    found = {title: {str(run.path): points(run, by, of) for run in runs} for title, of in measures.items()}
+    found = {title: lines for title, lines in found.items() if any(y.any() for _, y in lines.values())}
     if not found:
         return None
-    figure, panels = make_panels(len(found))
+    kinds, band = kinds_of(runs), False
+    several = any(len(kind.runs) > 1 for kind in kinds)
+    figure, panels = plot_style.new_panels(len(found), extra_height=0.4)
     for axes, (title, lines) in zip(panels, found.items(), strict=True):
-        for look, (x, y) in zip(looks(runs), lines, strict=True):
-            if y.any():
-                axes.plot(x, y, color=look.color, alpha=0.35, linewidth=0.8)
-                axes.plot(x, stats.rolling_mean(y, smooth), linestyle=look.dashes, color=look.color, label=look.label)
-        axes.set_title(title)
-        axes.set_xlabel(by)
-    _add_legend(panels)
+        for kind in kinds:
+            smoothed = {}
+            for run in kind.runs:
+                x, y = lines[str(run.path)]
+                x, y = (x, y) if y.any() else (x[:0], y[:0])
+                axes.plot(x, y, color=kind.color, alpha=0.3 if len(kind.runs) == 1 else 0.12, linewidth=0.6)
+                smoothed[str(run.path)] = x, stats.rolling_mean(y, smooth) if len(y) else y
+            band |= kind.draw(axes, smoothed)
+        axes.set(title=title, ylabel=UNITS.get(title, unit))
+        _label_x(axes, by)
+    raw = plot_style.line_handle("raw values", linewidth=0.6, alpha=0.5)
+    bold = plot_style.line_handle(f"centred rolling mean, {smooth} iterations")
+    plot_style.legend_below(figure, panels, [raw, bold, *notes_of_runs(several, band)])
     return figure
 
 
+@styled
 def plot_win_rates(runs: Sequence[Run], by: str, bots: Sequence[str | None]) -> Figure | None:
-    """Figure with one panel per bot (None: mean over the curriculum's), Wilson intervals, and the fair share dashed."""
+    """Figure with one panel per bot (None: mean over the curriculum's), intervals, and the fair share dashed.
+
+    The interval of a single run is Wilson's, about its games; the band of several is about other seeds.
+    """
 
     def part(run: Run, bot: str | None, index: int) -> tuple[Floats, Floats]:
         return points(run, by, lambda record: (win_rate(run, record, bot) or (None, None, None))[index])
 
     if not any(len(part(run, bot, 0)[0]) for run, bot in product(runs, bots)):
         return None
-    figure, panels = make_panels(len(bots))
+    kinds, band, wilson = kinds_of(runs), False, False
+    several = any(len(kind.runs) > 1 for kind in kinds)
+    sizes = sorted({run.players for run in runs})
+    figure, panels = plot_style.new_panels(len(bots), extra_height=0.4)
     for axes, bot in zip(panels, bots, strict=True):
-        for run, look in zip(runs, looks(runs), strict=True):
-            (x, rate), (_, low), (_, high) = (part(run, bot, index) for index in range(3))
-            if len(x):
-                axes.plot(x, rate, linestyle=look.dashes, color=look.color, label=look.label, marker="o", markersize=3)
-                axes.fill_between(x, low, high, color=look.color, alpha=0.15, linewidth=0)
-                axes.vlines(x, low, high, color=look.color, alpha=0.4, linewidth=1)
-        for players in {run.players for run in runs}:
-            axes.axhline(1 / players, color="gray", linestyle="--", linewidth=1)
-        axes.set(title=bot or "mean over the curriculum's bots", xlabel=by, ylim=(-0.02, 1.02))
-    panels[0].set_ylabel("win rate")
-    _add_legend(panels)
+        for kind in kinds:
+            rates = {str(run.path): part(run, bot, 0) for run in kind.runs}
+            band |= kind.draw(axes, rates, markers=True)
+            drawn = [run for run in kind.runs if len(rates[str(run.path)][0])]
+            if len(drawn) == 1:
+                (x, low), (_, high) = (part(drawn[0], bot, index) for index in (1, 2))
+                axes.fill_between(x, low, high, color=kind.color, alpha=plot_style.BAND, linewidth=0)
+                axes.vlines(x, low, high, color=kind.color, alpha=0.4, linewidth=0.8)
+                wilson = True
+        for players in sizes:
+            share = "fair share" if len(sizes) == 1 else f"fair share of {players} players"
+            plot_style.reference_line(axes, 1 / players, share)
+        axes.set(title=f"against {bot}" if bot else "", ylim=(-0.02, 1.02))
+        axes.set_xlim(left=0)
+        axes.set_ylabel("win rate" if bot else "mean win rate against the bots")
+        _label_x(axes, by)
+    notes = [plot_style.band_handle("95 % Wilson interval of one run's games")] if wilson else []
+    plot_style.legend_below(figure, panels, [*notes, *notes_of_runs(several, band)])
     return figure
 
 
+@styled
 def plot_reliability(runs: Sequence[Run]) -> Figure | None:
     """Reliability of the winner head at the last evaluation (areas in proportion to decisions), and its Brier score.
 
@@ -152,24 +267,32 @@ def plot_reliability(runs: Sequence[Run]) -> Figure | None:
     """
     if not any(run.last("calibration") for run in runs):
         return None
-    figure, (diagram, scores) = make_panels(2)
-    diagram.plot([0, 1], [0, 1], color="gray", linestyle="--", linewidth=1)
-    for run, look in zip(runs, looks(runs), strict=True):
-        last = run.last("calibration")
-        if last is None:
-            continue
-        bins = last["calibration"]["reliability"]
-        area = 300 * np.array(bins["count"]) / sum(bins["count"])
-        diagram.plot(bins["predicted"], bins["won"], linestyle=look.dashes, color=look.color, label=look.label)
-        diagram.scatter(bins["predicted"], bins["won"], s=area, color=look.color, alpha=0.5)
-        x, score = points(run, "iteration", measure("calibration", "brier"))
-        scores.plot(x, score, linestyle=look.dashes, color=look.color, label=look.label, marker="o", markersize=3)
-        x, score = points(run, "iteration", measure("calibration", "brier_of_the_mean"))
-        scores.plot(x, score, ":", color=look.color, linewidth=1)
-    diagram.set(title="winner head, last evaluation", xlabel="predicted", ylabel="won", xlim=(0, 1), ylim=(0, 1))
-    scores.set(title="Brier score", xlabel="iteration")
-    scores.set_ylim(bottom=0)
-    _add_legend([diagram])
+    kinds, band = kinds_of(runs), False
+    several = any(len(kind.runs) > 1 for kind in kinds)
+    figure, (diagram, scores) = plot_style.new_panels(2, extra_height=0.4)
+    diagram.plot([0, 1], [0, 1], color=plot_style.GREY, linestyle=(0, (4, 2)), linewidth=0.8, label="calibrated")
+    for kind in kinds:
+        brier = {}
+        for run in kind.runs:
+            last = run.last("calibration")
+            brier[str(run.path)] = points(run, "iteration", measure("calibration", "brier"))
+            if last is None:
+                continue
+            bins = last["calibration"]["reliability"]
+            area = 120 * np.array(bins["count"]) / sum(bins["count"])
+            diagram.plot(bins["predicted"], bins["won"], color=kind.color, linewidth=0.8)
+            diagram.scatter(bins["predicted"], bins["won"], s=area, color=kind.color, marker=kind.marker, alpha=0.5)
+            x, score = points(run, "iteration", measure("calibration", "brier_of_the_mean"))
+            scores.plot(x, score, ":", color=kind.color, linewidth=0.9)
+        band |= kind.draw(scores, brier, markers=True)
+    diagram.set(title="winner head, last evaluation", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+    diagram.set(xlabel="predicted probability to win", ylabel="share of games won")
+    diagram.set_aspect("equal")
+    scores.set(title="winner head over training", ylabel="Brier score (0 is best)")
+    _label_x(scores, "iteration")
+    scores.set(xlim=(0, None), ylim=(0, None))
+    mean = plot_style.line_handle("always predicting the mean", linestyle=":", linewidth=0.9)
+    plot_style.legend_below(figure, [diagram, scores], [mean, *notes_of_runs(several, band)])
     return figure
 
 
@@ -191,17 +314,8 @@ def make_figures(runs: Sequence[Run], smooth: int) -> dict[str, Figure]:
             f"figure4_outcome_heads{suffix}": plot_measures(runs, by, smooth, heads),
             f"figure5_win_rate{suffix}": plot_win_rates(runs, by, [None]),
             f"figure7_diagnostics{suffix}": plot_measures(runs, by, smooth, stability),
-            f"win_rate_in_training{suffix}": plot_measures(runs, by, smooth, in_training),
+            f"win_rate_in_training{suffix}": plot_measures(runs, by, smooth, in_training, "win rate, two players"),
             f"win_rate_by_bot{suffix}": plot_win_rates(runs, by, bots),
         }
     drawn["reliability"] = plot_reliability(runs)
     return {name: figure for name, figure in drawn.items() if figure is not None}
-
-
-def _add_legend(panels: Sequence[Axes]) -> None:
-    """Puts one legend for all panels into the first."""
-    found: dict[str, Any] = {}
-    for axes in panels:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    panels[0].legend(list(found.values()), list(found), fontsize="small")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -90,6 +91,13 @@ class Display:
             self._keys = None
         if self._live:
             self._live.stop()
+
+    def announce(self, text: str) -> None:
+        """Writes a message at once, above the panel in a terminal; to stderr if the display shows nothing."""
+        if self.console.quiet:
+            print(text, file=sys.stderr, flush=True)
+        else:
+            self.console.print(text, soft_wrap=True, highlight=False)
 
     def __enter__(self) -> Display:
         return self

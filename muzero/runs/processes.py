@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -70,7 +71,10 @@ def last_words(words: Connection) -> Iterator[None]:
 
 
 def reason_of_death(process: BaseProcess, words: Connection | None = None) -> str:
-    """Reason why a child process has ended: its last words, the signal that killed it, or its exit code."""
+    """Reason why a child process has ended: its last words, the signal that killed it, or its exit code.
+
+    Memory is named only if the system has counted a process that it ended for want of memory since this one began.
+    """
     process.join(5)
     with suppress(EOFError, OSError):
         if words is not None and words.poll():
@@ -78,8 +82,22 @@ def reason_of_death(process: BaseProcess, words: Connection | None = None) -> st
     code = process.exitcode
     if code is not None and code < 0:
         name = signal.Signals(-code).name
-        return f"killed by {name}" + (", as the system does when memory runs out" if name == "SIGKILL" else "")
+        starved = name == "SIGKILL" and memory_kills() > _KILLS_BEFORE
+        return f"killed by {name}" + (": memory ran out (the system has counted it)" if starved else "")
     return f"exit code {code}"
+
+
+def memory_kills() -> int:
+    """Processes that the system has ended for want of memory, by the kernel's counters; 0 where there are none."""
+    found = 0
+    for path in (Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat")):
+        with suppress(OSError, ValueError):
+            rows = dict(line.split() for line in path.read_text().splitlines() if len(line.split()) == 2)
+            found += int(rows.get("oom_kill", 0))
+    return found
+
+
+_KILLS_BEFORE = memory_kills()  # when this process began
 
 
 def first_line(error: Exception) -> str:

@@ -1,10 +1,10 @@
 """Plots and tables of training runs, finished or still going on, from their metrics.jsonl and timings.jsonl.
 
-    python -m muzero.report RUN... [--out DIR] [--smooth 20]
+    python -m muzero.report RUN... [--out DIR] [--smooth 20] [--formats png svg pdf]
 
-Writes, as PNG and SVG, each by iteration and by minutes of wall clock (`_by_time`):
+Writes, as PNG and SVG (--formats), each by iteration and by minutes of wall clock (`_by_time`):
 
-    figure3_losses         losses; raw values light, rolling means bold
+    figure3_losses         losses; raw values light, centred rolling means bold
     figure4_outcome_heads  losses of the winner and rank heads
     figure5_win_rate       mean win rate against the curriculum's bots, 95 % Wilson interval; dashed: the fair share
     figure7_diagnostics    norm of the gradient, entropy of the policy
@@ -12,8 +12,9 @@ Writes, as PNG and SVG, each by iteration and by minutes of wall clock (`_by_tim
     win_rate_in_training   running win rate in self-play games against each bot, rescaled to two players (0.5 is fair)
     reliability            winner head at the last evaluation: predicted and actual wins, and its Brier score
 
-and report.md and report.json with a table of the runs. Figures 3, 4, 5 and 7 are those of the paper. Anything that no
-run has (a winner head, an evaluation, a clock) is left out.
+and report.md and report.json with a table of the runs. Runs that differ only in their seeds are one curve with a band,
+over thin lines of single runs; a variant has the same colour in every report. Figures 3, 4, 5 and 7 are those of the
+paper. Anything that no run has (a winner head, an evaluation, a clock) is left out.
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 
+from muzero import stats
 from muzero.config.fields import require
 from muzero.runs.curves import Estimate, make_figures, measure, win_rate
 from muzero.runs.files import WriteError, write_whole, writing
 from muzero.runs.markdown import markdown_table
 from muzero.runs.metrics import Record
+from muzero.runs.plot_style import DEFAULT_FORMATS, FORMATS, require_formats, save_figure
 from muzero.runs.run import Run, read_runs
 
 
@@ -131,25 +133,30 @@ def markdown(rows: Sequence[Mapping[str, Any]], figures: Sequence[str], command:
             cells[-1] += [text(one.get("brier"), ".3f") for one in found]
         titles = [f"mean win rate, {size} players" for size in sizes] + [f"Brier, {size} players" for size in sizes]
         page += [*markdown_table(["run", *titles], cells), ""]
-    page += [f"In plots of losses and diagnostics, bold lines are rolling means over {smooth} iterations.", ""]
+    page += [
+        f"In plots of losses and diagnostics, bold lines are centred rolling means over {smooth} iterations. Runs that",
+        "differ only in their seeds are one line: the mean, from four runs on the interquartile mean, with a 95 %",
+        f"bootstrap band from {stats.LEAST_RUNS} runs on; thin lines are single runs.",
+        "",
+    ]
     for name in figures:
         page += [f"![{name}]({name}.png)", ""]
     return "\n".join(page)
 
 
-def report(paths: Sequence[Path], out: Path, smooth: int, command: str) -> str:
+def report(
+    paths: Sequence[Path], out: Path, smooth: int, command: str, formats: Sequence[str] = DEFAULT_FORMATS
+) -> str:
     """Writes plots, report.md and report.json; returns the page."""
+    require_formats(formats)
     require(smooth >= 1, "--smooth", "1 or more", smooth)
     runs = read_runs(paths)
     rows, figures = [summary(run) for run in runs], make_figures(runs, smooth)
     page = markdown(rows, list(figures), command, smooth)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context({"svg.hashsalt": "report", "svg.fonttype": "none"}):  # same bytes every time, text as text
-        for name, figure in figures.items():
-            for path in (out / f"{name}.png", out / f"{name}.svg"):
-                with writing(path):
-                    figure.savefig(path, **({"dpi": 120} if path.suffix == ".png" else {"metadata": {"Date": None}}))
+    for name, figure in figures.items():
+        save_figure(figure, out / name, formats)
     write_whole(out / "report.md", page)
     content = {"command": command, "smooth": smooth, "runs": rows}
     write_whole(out / "report.json", json.dumps(content, indent=1, allow_nan=False) + "\n")
@@ -165,10 +172,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directories of python -m muzero.train")
     parser.add_argument("--out", type=Path, help="output directory (default: report/ in the first run)")
     parser.add_argument("--smooth", type=int, default=20, help="iterations of the rolling means (default: 20)")
+    parser.add_argument(
+        "--formats", nargs="+", default=DEFAULT_FORMATS, metavar="FORMAT", help=f"some of {', '.join(FORMATS)}"
+    )
     args = parser.parse_args(arguments)
     out = args.out or args.runs[0] / "report"
     try:
-        page = report(args.runs, out, args.smooth, shlex.join(["python", "-m", "muzero.report", *arguments]))
+        command = shlex.join(["python", "-m", "muzero.report", *arguments])
+        page = report(args.runs, out, args.smooth, command, args.formats)
     except WriteError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from muzero.config.fields import require
 from muzero.runs import metrics
 from muzero.runs.files import read_json, read_yaml
 from muzero.runs.metrics import Record
-from muzero.runs.run_directory import CONFIG, STATE, checkpoints
+from muzero.runs.run_directory import CONFIG, STATE, checkpoints, was_edited
 from muzero.runs.schema import anything, flag, listing, real, record, text, whole
 
 Floats = NDArray[np.float64]
@@ -70,6 +71,9 @@ class Run:
         """Reads the configuration of a run; an error names the file or key that is missing."""
         require((path / CONFIG).is_file(), str(path), f"a run directory, with {CONFIG}", f"no {CONFIG}")
         config = read_yaml(path / CONFIG, _CONFIG)
+        if was_edited(path):
+            text = f"{path / CONFIG}: was edited after the run had written it, and may not say what was trained"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         game, mixed = config["game"], config["selfplay"]["players"]
         return Run(
             path=path,

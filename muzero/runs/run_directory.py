@@ -2,7 +2,7 @@
 
 run/
   config.yaml    resolved configuration
-  config_hash    name of the configuration
+  config_hash    name of the configuration, and the SHA-256 of config.yaml, which tells whether somebody has edited it
   lock           held by the process that works in the directory
   metrics.jsonl  timings.jsonl    see `muzero.runs.metrics`
   provenance.jsonl                see `muzero.runs.provenance`
@@ -21,7 +21,7 @@ import shutil
 import signal
 import socket
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -95,19 +95,41 @@ def open_run(run_dir: str | Path, config: Mapping[str, Any], changeable: Collect
         resumed = (path / CONFIG).exists()
         if resumed:
             stored = read_yaml(path / CONFIG)
+            if was_edited(path):
+                raise CheckpointError(
+                    f"{path / CONFIG}: was edited after the run had written it ({HASH} has another SHA-256); "
+                    f"restore it, or start another run_dir; to go on with it as it is, delete {path / HASH}"
+                )
             different = _config_differences(stored, plain, changeable)
             if different:
                 raise CheckpointError(
                     "\n  ".join([f"{path}: holds a run with another configuration (stored != yours)", *different])
                 )
-        else:
-            write_whole(path / HASH, f"{config_hash(plain, changeable)}\n", durable=True)
-        write_whole(path / CONFIG, OmegaConf.to_yaml(OmegaConf.create(plain)), durable=True)
+        text = OmegaConf.to_yaml(OmegaConf.create(plain))
+        # The hash of the file before stays in the list: a process that is killed here has edited nothing.
+        known = [_sha256((path / CONFIG).read_bytes())] if resumed else []
+        named = (path / HASH).read_text().split()[:1] if resumed and (path / HASH).is_file() else []
+        marks = [*(named or [config_hash(plain, changeable)]), *dict.fromkeys([_sha256(text.encode()), *known])]
+        write_whole(path / HASH, "\n".join(marks) + "\n", durable=True)
+        write_whole(path / CONFIG, text, durable=True)
         remove_leftovers(path)
     except BaseException:
         _unlock(lock)
         raise
     return RunDirectory(path, plain, resumed, lock)
+
+
+def was_edited(run_dir: str | Path) -> bool:
+    """Whether config.yaml is not as the run has written it; False if the run has kept no hash of the file."""
+    config, marks = Path(run_dir) / CONFIG, Path(run_dir) / HASH
+    if not config.is_file() or not marks.is_file():
+        return False
+    known = marks.read_text(errors="replace").split()[1:]
+    return bool(known) and _sha256(config.read_bytes()) not in known
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def checkpoints(run_dir: str | Path) -> list[Path]:
@@ -218,11 +240,15 @@ class Interruption:
     Handles SIGTERM, SIGUSR1, SIGINT and, unless it is ignored (nohup), SIGHUP; a second SIGINT raises
     KeyboardInterrupt.
 
+    Args:
+      announce: function that is told, in a sentence and at once, what a first signal will do.
+
     Attributes:
       signal: last signal received, or None.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, announce: Callable[[str], None] | None = None) -> None:
+        self._announce = announce
         self.signal: signal.Signals | None = None
         self._impatient = False
         self._before: dict[signal.Signals, Any] = {}
@@ -247,4 +273,7 @@ class Interruption:
             if self._impatient:
                 raise KeyboardInterrupt
             self._impatient = True
-        self.signal = signal.Signals(number)
+        first, self.signal = self.signal is None, signal.Signals(number)
+        if first and self._announce is not None:
+            again = "; Ctrl-C again stops at once, without saving" if number == signal.SIGINT else ""
+            self._announce(f"{self.signal.name}: this iteration is finished and saved first{again}")

@@ -26,7 +26,7 @@ from muzero.stats.comparisons import (
     sample_size,
     sample_size_of_match,
 )
-from muzero.stats.curves import rolling_mean
+from muzero.stats.curves import LEAST_RUNS, CurveOfRuns, curve_of_runs, interquartile_mean, rolling_mean
 from muzero.stats.intervals import (
     Interval,
     Test,
@@ -54,8 +54,10 @@ from muzero.stats.sequential import BETS, SequentialTest, sequential_p_values, s
 __all__ = [
     "BETS",
     "ELO_PER_LOGIT",
+    "LEAST_RUNS",
     "BetterByTest",
     "Brier",
+    "CurveOfRuns",
     "Holm",
     "Interval",
     "Ladder",
@@ -76,11 +78,13 @@ __all__ = [
     "binomial_test",
     "brier",
     "clopper_pearson",
+    "curve_of_runs",
     "deals_of",
     "elo",
     "elo_of_rate",
     "equilibrium",
     "holm",
+    "interquartile_mean",
     "ladder",
     "luck_weights",
     "mann_whitney",

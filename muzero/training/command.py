@@ -28,6 +28,7 @@ from muzero.training.trainer import Trainer
 from muzero.training.warm_start import pinned_init
 
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
+EXIT_INTERRUPTED = 130  # exit code of a process that Ctrl-C has ended without saving
 EXIT_LOST = 1  # exit code of a process whose rank 0 has gone
 # Settings that a resumed run may change: they do not change what is learned, or only when a run ends.
 CHANGEABLE = (
@@ -143,6 +144,9 @@ def train(raw: DictConfig) -> int:
         except WriteError as error:
             print(f"error: {error}; nothing has been trained", file=sys.stderr)
             return EXIT_FAILED
+        except KeyboardInterrupt:
+            print("\nstopped before the first iteration", file=sys.stderr)
+            return EXIT_INTERRUPTED
         closing = stack.enter_context(recorded(trainer.run.path))
         closing["code"] = EXIT_FAILED  # unless `train` returns another
         try:
@@ -153,3 +157,7 @@ def train(raw: DictConfig) -> int:
             kept = trainer.state.saved or "none, there was no checkpoint yet"
             print(f"error: {error}; last good checkpoint: {kept}", file=sys.stderr)
             return EXIT_BAD_INPUT if isinstance(error, CheckpointError) else EXIT_FAILED
+        except KeyboardInterrupt:
+            kept = trainer.state.saved or "none, there was no checkpoint yet"
+            print(f"\nstopped without saving; last checkpoint: {kept}; run the same command to go on", file=sys.stderr)
+            return EXIT_INTERRUPTED

@@ -18,7 +18,7 @@ from muzero.data.rollouts import Rollout
 from muzero.matches.belief_check import check_beliefs, has_card_beliefs
 from muzero.matches.bot_evaluation import Evaluator
 from muzero.matches.value_check import check_values
-from muzero.runs import checkpoint
+from muzero.runs import checkpoint, hints
 from muzero.runs.display import Display
 from muzero.runs.files import writing
 from muzero.runs.memory import give_back_memory, spare_present_objects
@@ -116,7 +116,7 @@ class Trainer:
             console=console,
         )
         before = state.iteration
-        with Interruption() as interruption, display:
+        with Interruption(display.announce) as interruption, display:
             try:
                 if self.asynchronous and not self.finished:
                     for _ in range(config.runtime.in_flight if config.runtime.kind == "ray" else 1):
@@ -135,10 +135,12 @@ class Trainer:
                     if stop or self.finished or due or state.pool.wants(state.iteration):
                         self.save()
                     if stop:
+                        display.close()  # nothing is drawn below the message
                         name = interruption.signal.name if interruption.signal else ""
-                        console.print(f"{name}: saved {state.saved}; run the same command to go on")
+                        console.print(f"{name}: saved {state.saved}; run the same command to go on", soft_wrap=True)
                         return EXIT_REQUEUE
             except DivergedError as error:
+                display.close()
                 kept = state.saved or "none: there was no checkpoint yet"
                 print(f"error: {error}\nlast good checkpoint: {kept}", file=sys.stderr)
                 return EXIT_DIVERGED
@@ -312,6 +314,6 @@ class Trainer:
         train, state = self.config.train, self.state
         total = f"{state.iteration} iterations in {state.elapsed / 60:.1f} minutes: {state.saved}"
         if made:
-            return f"{total}\npython -m muzero.report {self.run.path} draws its curves"
+            return f"{total}\ndraw its curves: {hints.command('muzero.report', self.run.path)}"
         ends = f"train.iterations={train.iterations} or train.minutes={train.minutes:g}"
         return f"{total}\nnothing is left to do; a larger {ends} goes on"

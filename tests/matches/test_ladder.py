@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from muzero import stats
-from muzero.matches.ladder import LadderConfig, main, play, rate, read_arguments, usage
+from muzero.matches.ladder import LadderConfig, main, play, plot, rate, read_arguments, usage
+from tests.runs.figure_checks import cut_off
 
 AGENTS = ["bot:greedy", "bot:threshold(t=2,epsilon=0.1)", "bot:naive"]
 
@@ -40,6 +41,7 @@ def test_bad_arguments_are_refused_by_name(arguments: list[str], message: str) -
 
 def test_agents_of_a_list_keep_their_parameters() -> None:
     assert read_arguments([f"agents=[{','.join(AGENTS)}]"]).agents == AGENTS
+    assert read_arguments([f"agents={','.join(AGENTS)}"]).agents == AGENTS, "brackets may be left out"
 
 
 def test_a_ladder_is_written_and_resumes_with_more_agents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,3 +111,20 @@ def test_nash_averaging_stands_beside_elo(tmp_path: Path) -> None:
     for key in ("share", "rate"):
         assert (np.array(found[f"{key}_low"]) <= np.array(found[f"{key}_high"])).all()
     assert "Nash averaging" in (out / "ladder.md").read_text()
+
+
+def test_long_names_are_not_cut_off_in_the_plot() -> None:
+    names = [
+        "checkpoint:runs/study-paper/train/belief-with-a-very-long-name-s0,iteration=2000,simulations=200,algorithm=puct",
+        "checkpoint:runs/skyjo-baseline-0a1b2c3d4e,simulations=16",
+        "bot:column_threshold(t=2)",
+        "random",
+    ]
+    rows = [
+        {"a": a, "b": b, "points": 60.0, "games": 100, "win_rate": 0.6, "wilson_low": 0.5, "wilson_high": 0.7}
+        for a, b in combinations(names, 2)
+    ]
+    figure = plot(rate(rows, names, names[0]), rows)
+    assert cut_off(figure) == 0
+    shown = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert shown[1:] == ["skyjo-baseline-0a1b2c3d4e, 16 sims  2", "column_threshold(t=2)  3", "random  4"]

@@ -450,3 +450,15 @@ def test_load_weights_says_what_is_wrong(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(CheckpointError, match=message):
             load_weights(tmp_path / path)
+
+
+def test_weights_beside_a_directory_of_results_are_named(tmp_path: Path) -> None:
+    """Results keep the metrics of a run in a directory, and its weights in a file beside it."""
+    safetensors.torch.save_file({"x": torch.zeros(1)}, tmp_path / "agent.safetensors")
+    (tmp_path / "belief").mkdir()
+    expected = rf"neither a run directory.*; weights are in {tmp_path / 'agent.safetensors'}: name the file"
+    with pytest.raises(CheckpointError, match=expected):
+        load_weights(tmp_path / "belief")
+    (tmp_path / "belief" / "config.yaml").write_text("seed: 0\n")
+    with pytest.raises(CheckpointError, match=r"there is none yet; weights are in .*agent.safetensors: name the file"):
+        load_weights(tmp_path / "belief")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from muzero.runs import processes
 from muzero.runs.processes import first_line, join_ray, last_words, pick_device, reason_of_death
 
 
@@ -71,10 +72,20 @@ def _end(how: str, words: Connection) -> None:
         raise ValueError("no such bot")
 
 
+def test_memory_is_blamed_only_if_the_system_has_counted_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert processes.memory_kills() >= 0
+    context = get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_end, args=("killed", sender))
+    process.start()
+    monkeypatch.setattr(processes, "_KILLS_BEFORE", processes.memory_kills() - 1)
+    assert reason_of_death(process, receiver) == "killed by SIGKILL: memory ran out (the system has counted it)"
+
+
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ("killed", "killed by SIGKILL, as the system does when memory runs out"),
+        ("killed", "killed by SIGKILL"),
         ("left", "exit code 7"),
         ("error", "ValueError: no such bot"),
     ],

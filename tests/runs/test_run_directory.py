@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from muzero.runs.files import CheckpointError
-from muzero.runs.run_directory import Interruption, RunLocked, config_hash, open_run
+from muzero.runs.run_directory import Interruption, RunLocked, config_hash, open_run, was_edited
 
 CONFIG = {"seed": 1, "train": {"lr": 1e-3, "iterations": 100}, "logging": {"mode": "offline"}, "bots": ["a", "b(t=2)"]}
 
@@ -21,7 +21,7 @@ def test_open_run_creates_and_resumes(tmp_path: Path) -> None:
     run_dir = tmp_path / "deep" / "run"
     with open_run(run_dir, CONFIG) as run:
         assert not run.resumed
-        assert (run_dir / "config_hash").read_text().strip() == config_hash(CONFIG)
+        assert (run_dir / "config_hash").read_text().split()[0] == config_hash(CONFIG)
     (run_dir / "checkpoints" / ".draft-000003").mkdir(parents=True)
     with open_run(run_dir, CONFIG) as run:
         assert run.resumed
@@ -60,17 +60,46 @@ def test_another_configuration_is_refused_with_all_differences(tmp_path: Path) -
 def test_a_resumed_run_may_change_changeable_keys(tmp_path: Path) -> None:
     changeable = ["logging", "train.iterations"]
     open_run(tmp_path, CONFIG, changeable).close()
-    name = (tmp_path / "config_hash").read_text()
+    name = (tmp_path / "config_hash").read_text().split()[0]
     other = copy.deepcopy(CONFIG)
     other["train"] = {"lr": 1e-3, "iterations": 200}
     other["logging"] = {"mode": "online"}
     with open_run(tmp_path, other, changeable) as run:
         assert run.config["train"]["iterations"] == 200
-    assert (tmp_path / "config_hash").read_text() == name
+    assert (tmp_path / "config_hash").read_text().split()[0] == name
+    open_run(tmp_path, other, changeable).close()
     with pytest.raises(CheckpointError, match=r"train.iterations: 200 != 100"):
         open_run(tmp_path, CONFIG)
     with pytest.raises(CheckpointError, match=r"train.iterations: 200 != 100"):
         open_run(tmp_path, CONFIG, ["train.iter", "logging"])  # a prefix ends at a dot
+
+
+def test_a_configuration_that_was_edited_by_hand_is_noticed(tmp_path: Path) -> None:
+    """Even where the command says the same as the edited file: the checkpoints were made with other settings."""
+    open_run(tmp_path, CONFIG).close()
+    assert not was_edited(tmp_path)
+    written = (tmp_path / "config.yaml").read_text()
+    (tmp_path / "config.yaml").write_text(written.replace("lr: 0.001", "lr: 0.1"))
+    assert was_edited(tmp_path)
+    other = copy.deepcopy(CONFIG)
+    other["train"]["lr"] = 0.1  # type: ignore[index]
+    with pytest.raises(CheckpointError, match=r"config.yaml: was edited after the run had written it"):
+        open_run(tmp_path, other)
+    (tmp_path / "config.yaml").write_text(written)
+    open_run(tmp_path, CONFIG).close()
+    (tmp_path / "config_hash").write_text("0123456789\n")  # as runs have it that were begun by earlier code
+    assert not was_edited(tmp_path)
+    open_run(tmp_path, CONFIG).close()
+    assert len((tmp_path / "config_hash").read_text().split()) > 1
+
+
+def test_a_run_killed_between_hash_and_configuration_can_go_on(tmp_path: Path) -> None:
+    open_run(tmp_path, CONFIG, ["logging"]).close()
+    before = (tmp_path / "config.yaml").read_bytes()
+    open_run(tmp_path, CONFIG | {"logging": {"mode": "online"}}, ["logging"]).close()
+    assert not was_edited(tmp_path)
+    (tmp_path / "config.yaml").write_bytes(before)
+    assert not was_edited(tmp_path)
 
 
 def test_the_hash_ignores_key_order_and_changeable_keys() -> None:
@@ -182,6 +211,21 @@ def test_a_signal_requests_a_stop_and_the_old_handler_returns(number: signal.Sig
             signal.raise_signal(number)
             signal.raise_signal(signal.SIGINT)
     assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)] == before
+
+
+@pytest.mark.usefixtures("keyboard")
+def test_the_first_signal_says_at_once_what_happens_next() -> None:
+    said: list[str] = []
+    with Interruption(said.append):
+        signal.raise_signal(signal.SIGINT)
+        assert said == [
+            "SIGINT: this iteration is finished and saved first; Ctrl-C again stops at once, without saving"
+        ]
+        signal.raise_signal(signal.SIGTERM)
+    assert len(said) == 1
+    with Interruption(said.append):
+        signal.raise_signal(signal.SIGTERM)
+    assert said[1:] == ["SIGTERM: this iteration is finished and saved first"]
 
 
 @pytest.mark.usefixtures("keyboard")

@@ -51,5 +51,16 @@ def test_means_over_seeds_and_pairs_have_the_numbers_worked_out_by_hand() -> Non
         "low": None,
         "high": None,
         "n": 3,
+        "values": [0.4, 0.6, 0.8],
     }
-    assert common.over_seeds([0.4]) == {"mean": 0.4, "low": None, "high": None, "n": 1}
+    assert common.over_seeds([0.4]) == {"mean": 0.4, "low": None, "high": None, "n": 1, "values": [0.4]}
+
+
+def test_two_or_equal_seeds_have_no_interval_but_their_values() -> None:
+    """Student's interval of 0.25 and 0.75 would be [-2.677, 3.677]; that of equal runs would have no width."""
+    two = common.over_seeds([0.25, 0.75])
+    assert (two["low"], two["high"]) == (None, None)
+    assert common.seeds(two) == "0.500 (n = 2: 0.250 and 0.750)"
+    assert common.seeds(common.over_seeds([0.5, 0.5, 0.5])) == "0.500 (n = 3)"
+    assert common.seeds(common.over_seeds([0.5])) == "0.500 (n = 1)"
+    assert common.seeds(common.over_seeds([0.4, 0.5, 0.6])) == "0.500 [0.252, 0.748] (n = 3)"

@@ -123,8 +123,28 @@ def test_only_the_merged_table_proves_the_merge_done(tmp_path: Path) -> None:
     merge.proof.parent.mkdir()
     merge.proof.write_text('{"command": "head_to_head.py --a x --b y"}')
     assert not merge.done
-    merge.proof.write_text('{"command": "head_to_head.py --merge --out x"}')
+    runs = " ".join(
+        str(tmp_path / "train" / f"{variant}-s{seed}") for variant in ("baseline", "belief") for seed in (0, 1)
+    )
+    rows = ", ".join(f'"iteration": {mark.rpartition(" ")[2]}' for mark in merge.marks if "iteration" in mark)
+    merge.proof.write_text(f'{{"command": "head_to_head.py --merge --out x {runs}", {rows}}}')
     assert merge.done
+
+
+def test_tables_of_a_smaller_study_do_not_prove_an_extended_one_done(tmp_path: Path) -> None:
+    """Training runs and matches that exist stay done; everything that pools them is made again."""
+    small, large = smoke_plan(tmp_path, "seeds=[0,1]"), smoke_plan(tmp_path, "seeds=[0,1,11]")
+    for stage in small.values():
+        for job in stage.jobs:
+            if stage.name != "train":
+                job.proof.parent.mkdir(parents=True, exist_ok=True)
+                job.proof.write_text(f"python {' '.join(job.command)} {' '.join(job.marks)}")
+                assert job.done, job.name
+    left = {name: [job.name for job in stage.jobs if not job.done] for name, stage in large.items() if name != "train"}
+    iterations = {name.rpartition("-")[2] for name in left["head_to_head"]}
+    assert left["head_to_head"] == [f"head_to_head/belief-s11-baseline-s11-{i}" for i in sorted(iterations, key=int)]
+    for name in ("merge", "bots", "ablation", "probes", "report"):
+        assert left[name] == [name]
 
 
 def test_the_plan_does_not_load_torch() -> None:
