@@ -121,7 +121,7 @@ def test_figures_have_the_width_of_a_column_or_a_page() -> None:
 def test_every_plot_of_the_project_uses_the_style() -> None:
     own = re.compile(r"\bFigure\(|\.savefig\(|pyplot|figsize=|[\"']C\d[\"']|[\"']C\{|tab:|RdYlGn|rc_context")
     for path in sorted([*(ROOT / "muzero").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")]):
-        if path.name != "plot_style.py":
+        if path.name not in ("plot_style.py", "wandb_media.py"):  # the latter uploads figures of the former as bytes
             assert not own.search(path.read_text()), f"{path}: {own.search(path.read_text())}"
     for path in sorted([*(ROOT / "muzero").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")]):
         for before, name in re.findall(r"(.*)\n(?:def) (\w+)\([^)]*\) -> Figure(?: \| None)?:", path.read_text()):
