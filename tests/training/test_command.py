@@ -77,3 +77,10 @@ def test_directory_is_named_by_settings_that_change_what_is_learned() -> None:
     assert names[0] == names[1] == names[2]
     assert len(set(names)) == 3
     assert str(names[0]).startswith("runs/skyjo-belief-")
+
+
+def test_first_evaluation_may_be_earlier_than_the_others(tmp_path: Path) -> None:
+    settings = ["game=kuhn", "preset=smoke", "train.iterations=3", "evaluation.every=50", "evaluation.first=1"]
+    run = Run(tmp_path, settings=settings).done()
+    evaluated = [record["iteration"] for record in metrics.read(run.path) if "evaluation" in record]
+    assert evaluated == [1, 3], "the early one, and that at the end"
