@@ -53,7 +53,8 @@ def test_a_short_experiment_does_not_change_results_of_record(tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     skyjo_thresholds.main(["--games", "30", "--bootstrap", "5"])
     made = tmp_path / "runs" / "experiments" / "skyjo_thresholds"
-    assert {path.name for path in made.iterdir()} == {f"thresholds.{kind}" for kind in ("json", "md", "png", "svg")}
+    kinds = {f"thresholds.{kind}" for kind in ("json", "md", "png", "svg")}
+    assert {path.name for path in made.iterdir()} == {"provenance.json", *kinds}
     assert {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*")} == before
 
 
