@@ -11,7 +11,9 @@ BELIEF_INLINE void add(float* to, const float* from, int n) {
   for (int i = 0; i < n; i += kWidth) store(to + i, load(to + i) + load(from + i));
 }
 
-BELIEF_INLINE void clear(float* to, int64_t n) { __builtin_memset(to, 0, sizeof(float) * static_cast<decltype(sizeof 0)>(n)); }
+BELIEF_INLINE void clear(float* to, int64_t n) {
+  __builtin_memset(to, 0, sizeof(float) * static_cast<decltype(sizeof 0)>(n));
+}
 
 // x where `output`, the result of a ReLU, is positive, otherwise 0.
 BELIEF_INLINE Vec where_positive(Vec output, Vec x) { return output > 0 ? x : Vec{}; }
