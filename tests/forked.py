@@ -16,7 +16,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-WAIT = 240.0
+WAIT = 120.0
 
 # Torch imports its compiler when the first optimiser is made, compiled or not.
 fork = multiprocessing.get_context("forkserver")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -96,3 +98,15 @@ def test_child_that_cannot_start_gives_its_own_reason() -> None:
             runtime.gather()
     finally:
         runtime.close()
+
+
+def test_a_child_is_stopped_while_a_request_is_on_its_way() -> None:
+    """A request that is larger than a pipe is being written for as long as the child does not read it."""
+    config = runtime_settings()
+    runtime = ChildProcessRuntime(config)
+    runtime.request(request(4), {**weights(config), "padding": torch.zeros(1_000_000)}, None)
+    time.sleep(0.5)  # the request is on its way, and the child still imports its modules
+    closing = threading.Thread(target=runtime.close, daemon=True)
+    closing.start()
+    closing.join(20)
+    assert not closing.is_alive()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import faulthandler
 import os
 import signal
 import sys
@@ -89,6 +90,7 @@ def _main(log: str, where: str, argv: list[str], death: Death | None) -> None:
         death.prepare()
     for stream in (1, 2):
         redirect(stream, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    faulthandler.register(signal.SIGUSR2, open(2, "w", closefd=False))  # noqa: SIM115
     os.chdir(where)
     sys.argv = ["muzero.train", *argv]
     main()
@@ -158,7 +160,9 @@ class Run:
         """Wait for the end; returns the exit code."""
         self.process.join(WAIT)
         code = self.process.exitcode
-        if code is None:
+        if code is None:  # say where it hangs
+            self.send(signal.SIGUSR2)
+            self.process.join(2)
             self.process.kill()
         assert code is not None, self.log
         return code
