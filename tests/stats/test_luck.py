@@ -50,7 +50,7 @@ def test_weights_fitted_to_the_same_deals_would_be_biased() -> None:
     """Skewed luck that results depend on in a curve: only weights of other deals leave the mean where it is."""
     rng = np.random.default_rng(2)
     own, others = [], []
-    for _ in range(2000):
+    for _ in range(1000):
         luck = rng.exponential(size=(12, 1)) - 1
         results = luck[:, 0] ** 2  # mean 1; correlated with the luck, but not linear in it
         own.append((results - luck @ stats.luck_weights(results, luck)).mean())
@@ -63,10 +63,10 @@ def test_weights_fitted_to_the_same_deals_would_be_biased() -> None:
 def test_intervals_cover() -> None:
     rng = np.random.default_rng(3)
     inside = 0
-    for _ in range(400):
+    for _ in range(200):
         interval = stats.adjust_for_luck(*match(rng, 100, 0.7, 0.8)).interval
         inside += interval.low <= 0.7 <= interval.high
-    assert 0.92 <= inside / 400 <= 0.98
+    assert 0.91 <= inside / 200 <= 0.985
 
 
 def test_long_matches_have_the_normal_interval() -> None:
