@@ -7,6 +7,7 @@ stays text. So a picture shows what the text shows, and no hidden card.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -36,14 +37,14 @@ class SvgPicture(str):
         return place
 
 
-class Drawable:
+class Drawable(ABC):
     """Tables that can be drawn: whatever has a description and can be rendered as text."""
 
     info: GameDescription
 
+    @abstractmethod
     def render(self, table: int = 0, seat: int | None = None) -> str:
         """Text of a table as a seat sees it."""
-        raise NotImplementedError
 
     def draw(self, table: int = 0, seat: int | None = None) -> SvgPicture:
         """Picture of a table as a seat sees it, as SVG; by default as a spectator sees it."""
