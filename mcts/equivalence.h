@@ -28,17 +28,22 @@ class Equivalence {
     const auto K = static_cast<size_t>(config.touches);
     for (size_t a = 0; a < static_cast<size_t>(config.actions); ++a) {
       Action action;
-      action.kind = config.action_kind[a];
+      action.kind = native::mix(native::kGamma * static_cast<uint64_t>(config.action_kind[a] + 1));
       for (size_t k = 0; k < K; ++k) {
         const int slot = config.action_slots[a * K + k];
         if (slot < 0) continue;
         const size_t place = static_cast<size_t>(slot) % per_player_;
-        action.touches.push_back(
-            {slot / static_cast<int>(per_player_), place, config.block_of[place], config.action_roles[a * K + k]});
+        const int board = slot / static_cast<int>(per_player_), role = config.action_roles[a * K + k];
+        action.touches.push_back({board, place, config.block_of[place], numbers_of(board * 256 + role)});
       }
       std::stable_sort(action.touches.begin(), action.touches.end(), [](const Touch& one, const Touch& other) {
         return one.board != other.board ? one.board < other.board : one.block < other.block;
       });
+      for (size_t t = 0; t < action.touches.size(); ++t) {
+        const Touch& touch = action.touches[t];
+        action.touches[t].ends_block = t + 1 == action.touches.size() || action.touches[t + 1].block != touch.block ||
+                                       action.touches[t + 1].board != touch.board;
+      }
       table_.push_back(std::move(action));
     }
   }
@@ -88,10 +93,12 @@ class Equivalence {
   struct Touch {
     int board;     // player whose slot it is, counted from the mover
     size_t place;  // slot of that player
-    int block, role;
+    int block;
+    size_t numbers;           // row of `numbers_` for its board and role
+    bool ends_block = false;  // whether the next slot is in another block
   };
   struct Action {
-    int kind = 0;
+    uint64_t kind = 0;           // number that is the same for actions of one kind
     std::vector<Touch> touches;  // slots of a block one after the other
   };
 
@@ -132,7 +139,7 @@ class Equivalence {
       float highest = logit[a], sum = 0;
       for (uint64_t c = copies[a]; c; c &= c - 1) highest = std::max(highest, logit[__builtin_ctzll(c)]);
       for (uint64_t c = copies[a] | uint64_t{1} << a; c; c &= c - 1)
-        sum += std::exp(logit[__builtin_ctzll(c)] - highest);
+        sum += fast_exp(logit[__builtin_ctzll(c)] - highest);
       for (uint64_t c = copies[a]; c; c &= c - 1) logit[__builtin_ctzll(c)] = -1e9f;
       logit[a] = highest + std::log(sum);
     }
@@ -140,26 +147,32 @@ class Equivalence {
   }
 
   size_t board(int mover, int seats_on) const {
-    return static_cast<size_t>((mover + seats_on) % players_) * per_player_;
+    const int seat = mover + seats_on;
+    return static_cast<size_t>(seat < players_ ? seat : seat - players_) * per_player_;
   }
 
   // A number that is the same for equivalent actions: the kind and, block by block, the roles and classes of the slots
   // touched, in any order. Others have the same number by accident with a probability of 2^-64.
   uint64_t signature_of(const Action& action, const uint8_t* classes, int mover) const {
-    uint64_t all = native::mix(native::kGamma * static_cast<uint64_t>(action.kind + 1)), block = 0;
-    const auto& touches = action.touches;
-    for (size_t t = 0; t < touches.size(); ++t) {
-      const Touch& touch = touches[t];
-      const uint64_t own = classes[board(mover, touch.board) + touch.place];
-      const auto where = static_cast<uint64_t>(touch.board * 256 + touch.role);
-      block += native::mix(native::kGamma * (where * 256 + own + 1));
-      const bool last =
-          t + 1 == touches.size() || touches[t + 1].block != touch.block || touches[t + 1].board != touch.board;
-      if (!last) continue;
+    uint64_t all = action.kind, block = 0;
+    for (const Touch& touch : action.touches) {
+      block += numbers_[touch.numbers + classes[board(mover, touch.board) + touch.place]];
+      if (!touch.ends_block) continue;
       all += native::mix(block + native::kGamma);
       block = 0;
     }
     return all;
+  }
+
+  // Row of `numbers_` for slots on a board in a role, which is added if it is new.
+  size_t numbers_of(int where) {
+    const size_t known = static_cast<size_t>(std::find(rows_.begin(), rows_.end(), where) - rows_.begin());
+    if (known == rows_.size()) {
+      rows_.push_back(where);
+      for (uint64_t own = 0; own < 256; ++own)
+        numbers_.push_back(native::mix(native::kGamma * (static_cast<uint64_t>(where) * 256 + own + 1)));
+    }
+    return known * 256;
   }
 
   // Renames the classes of a board on which the slots [first, end) are touched.
@@ -186,6 +199,8 @@ class Equivalence {
   const size_t per_player_;  // slots of a player; 0 if there is no table
   const std::vector<int> blocks_;
   std::vector<Action> table_;
+  std::vector<int> rows_;          // board and role that each row of `numbers_` is for
+  std::vector<uint64_t> numbers_;  // [rows, 256] random number of a slot, by its class
   std::vector<uint8_t> classes_;  // [B, N, slots] classes at decision nodes, by seat relative to the root's player
   std::vector<uint8_t> representative_;  // [B, A] action that stands for each action of the root
   bool on_ = false;

@@ -99,6 +99,7 @@ class Search {
       if (classes) equivalence_.set_root(game, classes);
       const float* out = outputs + static_cast<int64_t>(game) * (A + V);
       fill(game, root, out, out + A);
+      open(game, root);
       tree_.node[root].visits = tree_.node[root].evaluated = 1;
       add_noise(game, root, noise ? noise + static_cast<int64_t>(game) * A : nullptr);
     });
@@ -253,6 +254,7 @@ class Search {
       if (length < kPath) path[length] = node;
       if (length + 1 < kPath) path[length + 1] = kNone;
       ++levels;
+      if (!tree_.node[n].open) open(game, n);
       const int edge = tree_.node[n].chance                    ? chance_.choose(n)
                        : config_.algorithm == Algorithm::kPuct ? puct_.choose(tree_, n)
                        : node == kRoot                         ? gumbel_.choose_root(tree_, n, noise(game))
@@ -290,7 +292,8 @@ class Search {
     node.legal = phase_mask_[node.phase];
   }
 
-  // Stores the network outputs of a decision node.
+  // Stores the network outputs of a decision node. Most nodes are never walked on from: what only a walk reads is
+  // computed when the first one comes by, in `open`.
   void fill(int game, size_t node, const float* logits, const float* values) {
     const size_t e = tree_.edge(node);
     for (int a = 0; a < config_.actions; ++a) {
@@ -298,13 +301,19 @@ class Search {
       tree_.logit[e + static_cast<size_t>(a)] = tree_.node[node].legal >> a & 1 ? logits[a] : -1e9f;
     }
     for (int a = config_.actions; a < tree_.stride; ++a) tree_.logit[e + static_cast<size_t>(a)] = -1e9f;
-    if (equivalence_.on()) tree_.node[node].legal = equivalence_.merge(game, node, &tree_.logit[e]);
-    softmax(&tree_.logit[e], tree_.node[node].legal, &tree_.prior[e], tree_.stride);
     float* value = &tree_.value[tree_.per_value(node)];
     fill_players(game, "value", values, tree_.node[node].to_play, value);
     std::copy_n(value, config_.values(), &tree_.raw[tree_.per_value(node)]);
     tree_.node[node].raw_value = value[judge(config_, tree_, node)];
     tree_.node[node].expanded = 1;
+  }
+
+  // Joins the equivalent actions of a decision node and computes their priors.
+  void open(int game, size_t node) {
+    const size_t e = tree_.edge(node);
+    if (equivalence_.on()) tree_.node[node].legal = equivalence_.merge(game, node, &tree_.logit[e]);
+    softmax(&tree_.logit[e], tree_.node[node].legal, &tree_.prior[e], tree_.stride);
+    tree_.node[node].open = 1;
   }
 
   // Stores the network outputs of a chance node, whose value contains the reward: the edge into it has none.
@@ -322,7 +331,7 @@ class Search {
     }
     std::copy_n(value, config_.values(), &tree_.raw[tree_.per_value(node)]);
     tree_.node[node].raw_value = value[judge(config_, tree_, node)];
-    tree_.node[node].expanded = 1;
+    tree_.node[node].expanded = tree_.node[node].open = 1;
   }
 
   // Stores one number per player, given from the seat `from` on, by seat relative to the root's player.

@@ -31,7 +31,8 @@ struct Node {
   float raw_value;    // value given by the network for the player to move
   uint8_t to_play;    // seat to move, relative to the root's player; at a chance node, after the event
   uint8_t phase;      // phase of the game; at a chance node, after the event
-  uint8_t expanded;   // whether the network outputs of the node have arrived
+  uint8_t expanded : 1;  // whether the network outputs of the node have arrived
+  uint8_t open : 1;      // whether walks may go on from here: equivalent actions are joined, priors are known
   uint8_t chance;     // whether this is a chance node: its edges are outcomes, otherwise actions
 };
 
@@ -48,7 +49,7 @@ struct Tree {
   float* edge_visits;  // visits, pending ones included
   float* edge_values;  // number of values backed up through the edge
   float* logit;        // not set at chance nodes
-  float* prior;
+  float* prior;        // 0 until a walk goes on from the node
   float* q;  // reward + discount x value of the child, for the player to move; no discount if that is a chance node
   int32_t* child;  // node index or kNone
   // Fields with an entry per node and player, [B, N, V].
@@ -88,8 +89,9 @@ struct Tree {
   // Resets a node to one without edges or visits; its network outputs come with its expansion.
   void clear(size_t n) {
     const size_t e = edge(n), width = static_cast<size_t>(stride);
-    node[n] = Node{kNone, kNone, 0, 0, 0, 0, 0, 0, 0, 0};
-    for (float* field : {edge_visits, edge_values, q}) std::memset(field + e, 0, sizeof(float) * width);
+    node[n] = Node{};
+    node[n].parent = node[n].edge = kNone;
+    for (float* field : {edge_visits, edge_values, prior, q}) std::memset(field + e, 0, sizeof(float) * width);
     std::memset(child + e, 0xff, sizeof(int32_t) * width);
     std::memset(value + per_value(n), 0, 2 * sizeof(float) * static_cast<size_t>(values));  // values and rewards
   }

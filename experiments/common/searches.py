@@ -15,6 +15,8 @@ from muzero.model.spec import GameSpec
 from muzero.search.lane import Clock
 from muzero.search.planner import Planner
 
+COMPILED_FROM = 256  # games from which on flat networks run through torch.compile
+
 
 def make_network(name: str, spec: GameSpec) -> Network:
     """Untrained network of a model in conf/model, or "tiny_flat": `tiny` with the paper's latent and encoder."""
@@ -36,8 +38,11 @@ def lanes_for(name: str, batch: int, threads: int) -> int:
     """Number of lanes of a search: one per core, or one in all if that leaves few games of a large network to each.
 
     Lanes wait for each other once per search, threads of one matrix product at its end, so lanes lose less to other
-    work on the machine. But each lane reads all weights for its own games.
+    work on the machine. But each lane reads all weights for its own games, and lanes whose networks torch runs step by
+    step wait for each other's Python: two of them take longer than one.
     """
+    if name == "tiny_flat" and batch < COMPILED_FROM:
+        return 1
     return 1 if name == "paper" and batch < 32 * threads else min(threads, batch)
 
 
@@ -47,7 +52,7 @@ def search_settings(
     """Settings of a search that is to be measured; sets the number of torch's threads that go with them.
 
     Slots networks run by the native step; flat ones through torch.compile, which takes half a minute per size, only
-    from 256 games on, the sizes that are used in training.
+    from COMPILED_FROM games on, the sizes that are used in training.
 
     Args:
       name: name of the network.
@@ -61,7 +66,7 @@ def search_settings(
     lanes = lanes_for(name, batch, threads)
     torch.set_num_threads(max(1, threads // lanes))
     native = network.config.latent == "slots"
-    compiled = compile and name != "paper" and (native or (lanes > 1 and batch >= 256))
+    compiled = compile and name != "paper" and (native or (lanes > 1 and batch >= COMPILED_FROM))
     return SearchConfig(
         algorithm=algorithm,
         simulations=simulations,

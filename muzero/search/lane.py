@@ -105,6 +105,7 @@ class Lane:
         pinned = self.device.type == "cuda"
         self._requests = torch.zeros(5, rows, dtype=torch.int64, pin_memory=pinned)
         self._outputs = torch.zeros(rows, self._width, pin_memory=pinned)
+        self._host_outputs = self._outputs.numpy()
 
     @property
     def bytes(self) -> int:
@@ -248,17 +249,17 @@ class Lane:
         """Network outputs of the requests [L * games, ...]; hidden states go to the nodes from `first` on."""
         leaves = self.trees.leaves
         count = leaves * games
-        answers = self._outputs[:count]
+        answers = self._host_outputs[:count]
         if self.step is not None:
-            self.step.advance(self._latents.numpy(), requests, first, games, self.config.backup, answers.numpy())
-            return answers.numpy()
+            self.step.advance(self._latents.numpy(), requests, first, games, self.config.backup, answers)
+            return answers
         latent, outputs = self._recurrent(games)
         self._latents[first : first + leaves, :games] = latent[:count].view(leaves, games, -1)
         if self.device.type == "cpu":
             return outputs[:count].float().numpy()
-        answers.copy_(outputs[:count], non_blocking=True)
+        self._outputs[:count].copy_(outputs[:count], non_blocking=True)
         torch.cuda.current_stream(self.device).synchronize()
-        return answers.numpy()
+        return answers
 
     def _recurrent(self, games: int) -> tuple[Tensor, Tensor]:
         """Next latents and outputs for the requests of so many games, perhaps followed by rows to be ignored.

@@ -264,7 +264,7 @@ void check_tree(const Search& search, int game, int64_t made, bool noise_given, 
       REQUIRE(std::abs(static_cast<double>(t.q[at] - q)) <= 1e-5 * largest);
       sum += static_cast<double>(t.edge_visits[at]) * static_cast<double>(t.q[at]);
     }
-    REQUIRE(noisy || std::abs(prior - 1) < 1e-4f);
+    REQUIRE(t.node[n].open ? noisy || std::abs(prior - 1) < 1e-4f : prior == 0 && below == 0);
     const auto own = static_cast<double>(t.node[n].visits) - static_cast<double>(below);
     REQUIRE(own >= 1 && (own == 1 || (c.leaves > 1 && node != kRoot)));
     ended += static_cast<int64_t>(own);

@@ -65,7 +65,10 @@ class SlotStep:
                 _native.train_kernels()[0], self.sizes() | sizes, self.indices() | indices, 1
             )
         self._encoder_weights: _native.EncoderWeights | None = None
-        self._loaded: list[tuple[nn.Parameter, int]] = []  # parameters and their versions when they were loaded
+        # Parameters are looked up here before every search, which `network.parameters()` would take longer for.
+        self._owned = [module._parameters for module in self.network.modules()]
+        self._loaded: list[nn.Parameter] = []  # parameters that were loaded; kept, so that their identities stay theirs
+        self._seen: list[tuple[int, int]] = []  # their identities, and their versions when they were loaded
         self._ablation = ""
         self.refresh()
 
@@ -93,9 +96,9 @@ class SlotStep:
 
     def refresh(self) -> None:
         """Load the weights again if they or the ablation have changed since the last call."""
-        now, ablation = [(p, p._version) for p in self.network.parameters()], self.network.condition.ablation
-        same = all(p is q and n == m for (p, n), (q, m) in zip(now, self._loaded, strict=False))
-        if same and len(now) == len(self._loaded) and ablation == self._ablation:
+        parameters = [p for owned in self._owned for p in owned.values() if p is not None]
+        seen, ablation = [(id(p), p._version) for p in parameters], self.network.condition.ablation
+        if seen == self._seen and ablation == self._ablation:
             return
         with torch.no_grad():
             weights = {name: _floats(tensor) for name, tensor in self._weights().items()}
@@ -103,7 +106,7 @@ class SlotStep:
                 theta = flat(self._encoder.encoder_layout(), encoder_tensors(self.network))
                 self._encoder_weights = self._encoder.pack_encoder(theta.numpy())
         self._native.load(weights)
-        self._loaded, self._ablation = now, ablation
+        self._loaded, self._seen, self._ablation = parameters, seen, ablation
 
     def advance(
         self,
