@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,8 @@ from muzero.model.layers import Support
 if TYPE_CHECKING:
     from muzero.config import ModelConfig
     from muzero.model.spec import GameSpec
+
+UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
 
 
 class Prediction(NamedTuple):
@@ -195,6 +197,30 @@ class BaseNetwork(nn.Module, ABC):
 
     # ---- for the learner ---------------------------------------------------------------------------------
 
+    def unroll(
+        self, obs: Tensor, actions: Tensor, shifts: Tensor, outcomes: Tensor, few: int, at: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Take K actions after each of B observations; each step passes UNROLL_GRADIENT of the gradient on.
+
+        Args:
+          obs: [B, W] observations of the players to move.
+          actions, shifts, outcomes: [B, K] arguments of `step`, outcomes of learned codes [B, K, O].
+          few: number of windows that the caller needs a second time.
+          at: [B] position of each window that the caller needs once more, 0 to K.
+
+        Returns:
+          Latents [K + 1, B, L], those of the first `few` windows [K + 1, few, L], and latents [B, L] of the positions
+          `at`. They share memory or not; gradients of all three add up.
+        """
+        latent = self.represent(obs)
+        latents = [latent]
+        for k in range(actions.shape[1]):
+            latent = self.step(pass_on(latent), actions[:, k], shifts[:, k], outcomes[:, k])
+            latents.append(latent)
+        unrolled = torch.stack(latents)
+        some, picked = _Parts.apply(unrolled, few, at)  # type: ignore[no-untyped-call]
+        return unrolled, some, picked
+
     def compare(self, latent: Tensor, to_play: Tensor, targets: HeadTargets) -> HeadLosses:
         """latent [B, L], to_play [B] as in `predict`, targets -> losses of the predictions, and values"""
         return head_losses(self.predict(latent, to_play), targets, self.support, self.points_support)
@@ -223,3 +249,47 @@ class BaseNetwork(nn.Module, ABC):
     def set_ablation(self, ablation: str) -> None:
         """Switch a part of the network off at inference; "none" switches everything on."""
         require(ablation == "none", "ablation", f"none for a {type(self).__name__}", ablation)
+
+
+class _Parts(torch.autograd.Function):
+    """Parts of unrolled latents [K+1, B, L]: those of the first `few` windows, and one latent [B, L] of each window.
+
+    What torch would do too, but with one gradient of the size of the whole instead of one for each part.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, unrolled: Tensor, few: int, at: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.shape = unrolled.shape
+        row = torch.arange(len(at), device=at.device)
+        ctx.save_for_backward(at, row)
+        ctx.set_materialize_grads(False)
+        return unrolled[:, :few], unrolled[at, row]
+
+    @staticmethod
+    def backward(ctx: Any, d_some: Tensor | None, d_picked: Tensor | None) -> tuple[Tensor | None, ...]:
+        given = d_picked if d_some is None else d_some
+        if given is None:
+            return None, None, None
+        few = 0 if d_some is None else d_some.shape[1]
+        gradient = given.new_empty(ctx.shape)
+        if d_some is not None:
+            gradient[:, :few] = d_some
+        gradient[:, few:] = 0
+        if d_picked is not None:
+            gradient.index_put_(ctx.saved_tensors, d_picked, accumulate=True)
+        return gradient, None, None
+
+
+def pass_on(latent: Tensor) -> Tensor:
+    """Latent that passes on UNROLL_GRADIENT of its gradient."""
+    return cast("Tensor", _PassedOn.apply(latent))  # type: ignore[no-untyped-call]
+
+
+class _PassedOn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient * UNROLL_GRADIENT

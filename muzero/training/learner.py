@@ -135,12 +135,22 @@ class Learner:
             tensor = tensor.pin_memory()
         return tensor.to(self.device, non_blocking=True)
 
-    def step(self, batch: Batch | Decisions, iteration: int) -> Tensor:
-        """Make one optimiser step; returns the TD errors [B] of `window_losses`, on the device, as new priorities."""
+    def step(self, batch: Batch | Decisions, iteration: int, meanwhile: Callable[[], None] | None = None) -> Tensor:
+        """Make one optimiser step.
+
+        Args:
+          batch: windows to learn from.
+          iteration: iteration, for the schedules.
+          meanwhile: starts other work in another thread, called when this one is about to compute gradients: it then
+            leaves the interpreter to others most of the time.
+
+        Returns:
+          TD errors [B] of `window_losses`, on the device, as new priorities.
+        """
         if self.peers is None:
-            return self._step(batch, iteration)
+            return self._step(batch, iteration, meanwhile)
         assert isinstance(batch, Batch), "several processes learn from windows only"
-        td_error = self._step(self.peers.deal(batch, iteration), iteration)
+        td_error = self._step(self.peers.deal(batch, iteration), iteration, meanwhile)
         self.peers.finish_step()
         return td_error
 
@@ -163,11 +173,12 @@ class Learner:
             tensors |= {f"{key}/{name}": tensor for key, tensor in self.optimizer.state[parameter].items()}
         self.peers.share_tensors(tensors)
 
-    def _step(self, batch: Batch | Decisions, iteration: int) -> Tensor:
+    def _step(self, batch: Batch | Decisions, iteration: int, meanwhile: Callable[[], None] | None = None) -> Tensor:
         """Make one optimiser step with a batch, or with this process's share of one."""
         config = self.config
         tensors = self.to_device(batch)
-        self.network.train()
+        if not self.network.training:
+            self.network.train()
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.bf16):
@@ -179,6 +190,8 @@ class Learner:
         means = (losses * tensors["weights"]).sum(1) / whole
         total = (means * weight).sum()
         self.optimizer.zero_grad()
+        if meanwhile is not None:
+            meanwhile()
         total.backward()  # type: ignore[no-untyped-call]
         if self.peers is not None:
             means, total, td_error = means.detach(), total.detach(), self.peers.rows_of_all(td_error)

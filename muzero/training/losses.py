@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from muzero.model.head_losses import HEAD_LOSSES, HeadTargets
-from muzero.model.interface import BaseNetwork
+from muzero.model.interface import BaseNetwork, pass_on
 
 LOSSES = (
     "policy",
@@ -34,7 +34,6 @@ _COMPILED_KINDS = 64  # most compiled versions of the losses: per network, batch
 _COMPARED = 4  # one window of so many is compared with its real positions: enough to learn from, and expensive
 _COMMITMENT = 0.25  # weight of the commitment to learned codes, beside the loss of their prediction
 _SHARPNESS = 4.0  # standard deviation of the logits of a learned code: large enough to be sure of one code
-_UNROLL_GRADIENT = 0.5  # share of the gradient that flows back through each step of the dynamics
 
 
 def window_losses(
@@ -65,49 +64,51 @@ def window_losses(
     """
     B, K = batch["actions"].shape
     codes = encode_steps(network, batch) if network.learned_codes else None
-    unrolled = _unroll(network, batch, codes)
-    row, at = torch.arange(B, device=unrolled.device), batch["after"]
-    some, before = _Parts.apply(unrolled, -(-B // _COMPARED), row, at)  # type: ignore[no-untyped-call]
+    few, at = -(-B // _COMPARED), batch["after"]
+    told = batch["outcomes"] if codes is None else codes.weights
+    unrolled, some, before = network.unroll(batch["obs"][:, 0], batch["actions"], batch["shifts"], told, few, at)
     afterstate = None
     if network.num_outcomes > 1:  # the search asks for it before it knows what chance brings
+        row = torch.arange(B, device=unrolled.device)
         step = batch["actions"][row, at], batch["shifts"][row, at], torch.zeros_like(at)
-        afterstate = network.step(_halve_gradient(before), *step)
+        afterstate = network.step(pass_on(before), *step)
     # Padding, because on a GPU an assignment to share[0] would copy a number from the host and wait for it.
     share = F.pad(torch.full((K,), 1.0 / K, device=unrolled.device), (1, 0), value=1.0)
     seen_by_same = (batch["to_play"] == 0).float() if network.spec.private else torch.ones_like(batch["live"])
     reconstructs, consistent = (
         network.decoder is not None and name not in skipped for name in ("reconstruction", "consistency")
     )
-    few = -(-B // _COMPARED)
     real_latents = values_next = None
     if codes is not None and not one_step_share:
-        real_latents = codes.latents
+        real_latents = codes.latents.view(B, K, -1)[:few].transpose(0, 1)
     elif one_step_share or consistent:
         with torch.no_grad():
             if one_step_share:
-                real_latents, values_next = network.values_of_observation(batch["obs"][:, 1:].flatten(0, 1))
+                real_latents, values_next = network.values_of_observation(_rows(batch["obs"][:, 1:]))
+                real_latents = real_latents.view(K, B, -1)[:, :few]
             else:
-                real_latents = network.represent(batch["obs"][:few, 1:].flatten(0, 1))
+                real_latents = network.represent(_rows(batch["obs"][:few, 1:])).view(K, few, -1)
     value = batch["value"]
     if one_step_share:
         assert values_next is not None
-        one_step = one_step_values(network, batch, values_next.view(B, K, -1), discount)
+        one_step = one_step_values(network, batch, values_next.view(K, B, -1).transpose(0, 1), discount)
         known = one_step_mask(network, batch)
         value = torch.lerp(value, one_step, one_step_share * known.unsqueeze(2))
-    to_play = batch["to_play"].flatten()
+    to_play = _rows(batch["to_play"])
     targets = HeadTargets(
-        value=value.flatten(0, 1),
-        reward=F.pad(batch["reward"], (0, 0, 1, 0)).flatten(0, 1),  # no step led to the first position
+        value=_rows(value),
+        reward=_rows(F.pad(batch["reward"], (0, 0, 1, 0))),  # no step led to the first position
         shares=value_shares(network, to_play),
-        policy=batch["policy"].flatten(0, 1),
-        winner=batch["winner"].flatten(0, 1),
-        rank=batch["rank"].flatten(0, 1),
-        points=batch["points"].flatten(0, 1),
+        policy=_rows(batch["policy"]),
+        winner=_rows(batch["winner"]),
+        rank=_rows(batch["rank"]),
+        points=_rows(batch["points"]),
     )
     found = network.compare(unrolled.flatten(0, 1), to_play, targets)
     result, rewarded = batch["outcome_mask"], F.pad(batch["reward_mask"], (1, 0))
     masks = [batch["policy_mask"], batch["value_mask"], rewarded, result, result, result * batch["live"]]
-    of_heads = found.losses[: len(masks)].view(-1, B, K + 1) * torch.stack(masks)
+    weights = torch.stack(masks) * share  # (kinds, B, K+1)
+    of_heads = (found.losses[: len(masks)].view(-1, K + 1, B) * weights.transpose(1, 2)).sum(1)
     nothing = torch.zeros(B, device=unrolled.device)
     totals = dict.fromkeys(LOSSES[len(masks) :], nothing)
     if afterstate is not None:
@@ -118,26 +119,26 @@ def window_losses(
     if found.cards is not None:
         # Labels are counted from each position's mover; a flat latent counts slots from the root's player.
         same = batch["to_play"] == 0 if network.frame == "root" else torch.ones_like(batch["to_play"]) > 0
-        cards = F.cross_entropy(found.cards.float().flatten(0, 1), batch["hidden"].flatten().long(), reduction="none")
+        labels = _rows(batch["hidden"]).flatten().long()
+        cards = F.cross_entropy(found.cards.float().flatten(0, 1), labels, reduction="none")
         mask = batch["live"] * seen_by_same * same * share
-        totals["cards"] = (cards.view(B, K + 1, -1).mean(2) * mask).sum(1)
-    compared = batch["live"][:few] * seen_by_same[:few]  # (few, K+1)
+        totals["cards"] = (cards.view(K + 1, B, -1).mean(2) * mask.t()).sum(0)
+    compared = (batch["live"][:few] * seen_by_same[:few]).t()  # (K+1, few)
     if reconstructs:
-        cards = network.reconstruction_loss(some.flatten(0, 1), batch["obs"][:few].flatten(0, 1))
-        losses = (cards.view(few, K + 1) * compared * share).sum(1) * (B / few)
+        cards = network.reconstruction_loss(some.flatten(0, 1), _rows(batch["obs"][:few]))
+        losses = (cards.view(K + 1, few) * compared * share.unsqueeze(1)).sum(0) * (B / few)
         totals["reconstruction"] = F.pad(losses, (0, B - few))
     if consistent:
         assert real_latents is not None
-        real = real_latents[: few * K].view(few, K, -1)
-        distance = (some[:, 1:] - real).square().mean(2)
-        losses = (distance * compared[:, 1:]).sum(1) / K * (B / few)
+        distance = (some[1:] - real_latents).square().mean(2)
+        losses = (distance * compared[1:]).sum(0) / K * (B / few)
         totals["consistency"] = F.pad(losses, (0, B - few))
-    now = found.value.view(B, K + 1)
+    now = found.value.view(K + 1, B).t()
     if one_step_share:
         td_error = ((now - one_step[:, :, 0]).abs() * known).amax(1)
     else:
-        td_error = (now - batch["value"][:, :, 0])[:, 0].abs()
-    return torch.cat([(of_heads * share).sum(2), torch.stack(list(totals.values()))]), td_error
+        td_error = (now[:, 0] - batch["value"][:, 0, 0]).abs()
+    return torch.cat([of_heads, torch.stack(list(totals.values()))]), td_error
 
 
 class Codes(NamedTuple):
@@ -176,59 +177,9 @@ def encode_steps(network: BaseNetwork, batch: dict[str, Tensor]) -> Codes:
     return Codes(weights.view(B, K, -1), 1 + index.view(B, K), commitment.view(B, K).mean(1), latents)
 
 
-def _unroll(network: BaseNetwork, batch: dict[str, Tensor], codes: Codes | None = None) -> Tensor:
-    """Latents [B, K+1, L] from the first observations on; the dynamics are told outcomes, or learned codes."""
-    actions, shifts = batch["actions"], batch["shifts"]
-    outcomes = batch["outcomes"] if codes is None else codes.weights
-    latent = network.represent(batch["obs"][:, 0])
-    latents = [latent]
-    for k in range(actions.shape[1]):
-        latent = network.step(_halve_gradient(latent), actions[:, k], shifts[:, k], outcomes[:, k])
-        latents.append(latent)
-    return torch.stack(latents, 1)
-
-
-class _Parts(torch.autograd.Function):
-    """Parts of unrolled latents [B, K+1, L]: those of the first `few` windows, and one latent [B, L] of each window.
-
-    What torch would do too, but with one gradient of the size of the whole instead of one for each part.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, unrolled: Tensor, few: int, row: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
-        ctx.shape = unrolled.shape
-        ctx.save_for_backward(row, at)
-        ctx.set_materialize_grads(False)
-        return unrolled[:few], unrolled[row, at]
-
-    @staticmethod
-    def backward(ctx: Any, d_some: Tensor | None, d_picked: Tensor | None) -> tuple[Tensor | None, ...]:
-        given = d_picked if d_some is None else d_some
-        if given is None:
-            return None, None, None, None
-        few = 0 if d_some is None else len(d_some)
-        gradient = given.new_empty(ctx.shape)
-        if d_some is not None:
-            gradient[:few] = d_some
-        gradient[few:] = 0
-        if d_picked is not None:
-            gradient.index_put_(ctx.saved_tensors, d_picked, accumulate=True)
-        return gradient, None, None, None
-
-
-def _halve_gradient(latent: Tensor) -> Tensor:
-    """Latent that passes on half of its gradient."""
-    return cast("Tensor", _Halved.apply(latent))  # type: ignore[no-untyped-call]
-
-
-class _Halved(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return gradient * _UNROLL_GRADIENT
+def _rows(numbers: Tensor) -> Tensor:
+    """Numbers of windows [B, K, ...] as rows [K B, ...], in the order of unrolled latents."""
+    return numbers.transpose(0, 1).flatten(0, 1)
 
 
 def _afterstate_losses(

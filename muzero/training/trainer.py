@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from muzero.agents.frozen import make_exploited
 from muzero.config import Config, cores, scheduled
 from muzero.data.augmentation import SlotPermutation
 from muzero.data.match_table import match_table
+from muzero.data.replay_buffer import Batch, ReplayBuffer
 from muzero.data.rollouts import Rollout
 from muzero.matches.belief_check import check_beliefs, has_card_beliefs
 from muzero.matches.bot_evaluation import Evaluator
@@ -240,17 +242,31 @@ class Trainer:
             return {}
         if c.replay.reanalyse:
             self._reanalyser.refresh(round(c.replay.reanalyse * c.train.steps * c.learner.batch))
-        for _ in range(c.train.steps):
-            self.use_free_cores()
-            replay = state.draw_buffer()
-            batch = replay.sample(c.learner.batch, state.rng)
-            if c.replay.relabel:
-                batch = self.permutations[replay.num_players](batch, state.rng)
-            td_error = state.learner.step(batch, state.iteration)
-            if c.replay.alpha > 0:
-                self._priorities.note(replay, batch, td_error)
+        with ThreadPoolExecutor(1) as pool:
+            drawn = pool.submit(self._draw)
+
+            def draw_next() -> None:
+                nonlocal drawn
+                drawn = pool.submit(self._draw)
+
+            for left in reversed(range(c.train.steps)):
+                self.use_free_cores()
+                replay, batch = drawn.result()
+                td_error = state.learner.step(batch, state.iteration, draw_next if left else None)
+                if c.replay.alpha > 0:
+                    drawn.result()  # the batch that is drawn meanwhile does not know these priorities yet, in any run
+                    self._priorities.note(replay, batch, td_error)
         self._priorities.finish()
         return state.learner.report()
+
+    def _draw(self) -> tuple[ReplayBuffer, Batch]:
+        """Sample the batch of a learner step. Other threads must leave `state.rng` and the replay buffers alone."""
+        c, state = self.config, self.state
+        replay = state.draw_buffer()
+        batch = replay.sample(c.learner.batch, state.rng)
+        if c.replay.relabel:
+            batch = self.permutations[replay.num_players](batch, state.rng)
+        return replay, batch
 
     def use_free_cores(self) -> None:
         """Give the learner's next step the cores of self-play, too, once the requested games are played."""

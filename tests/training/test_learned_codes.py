@@ -99,10 +99,10 @@ def coin(chance: str, latent: str) -> tuple[Network, dict[str, Tensor]]:
     return network, batch
 
 
-def trained_reward(chance: str, latent: str, steps: int = 100) -> tuple[float, Network, dict[str, Tensor]]:
+def trained_reward(chance: str, latent: str, steps: int = 150) -> tuple[float, Network, dict[str, Tensor]]:
     """Loss of the reward after training on the toy."""
     network, batch = coin(chance, latent)
-    optimizer = torch.optim.Adam(network.parameters(), 1e-2)
+    optimizer = torch.optim.Adam(network.parameters(), 3e-3)
     factors = torch.tensor([float(name in ("reward", "afterstate", "outcome")) for name in LOSSES])
     for _ in range(steps):
         optimizer.zero_grad()

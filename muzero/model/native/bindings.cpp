@@ -7,6 +7,7 @@
 
 #include "muzero/model/native/loss_bindings.h"
 #include "muzero/model/native/slot_network.h"
+#include "muzero/model/native/unroll_bindings.h"
 #include "native/arrays.h"
 
 namespace nb = nanobind;
@@ -95,6 +96,7 @@ NB_MODULE(_native, m) {
     return names;
   });
   bind_trainer(m);
+  bind_unroll(m);
   bind_losses(m);
   bind_visible(m);
 }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from muzero.model.encoders import ColumnsEncoder, block_order
 
@@ -50,20 +48,6 @@ def of_layers(layers: Mapping[str, nn.Module]) -> dict[str, Tensor]:
         if bias is not None:
             tensors[f"{name}.bias"] = bias
     return tensors
-
-
-def flat(layout: Sequence[tuple[str, int, int]], tensors: Mapping[str, Tensor]) -> Tensor:
-    """One array of all parameters in the order of a layout; rows and columns that are missing are padded with zeros."""
-    flat = []
-    for name, rows, columns in layout:
-        if not rows * columns:
-            continue
-        tensor = tensors[name] if tensors[name].ndim == 2 else tensors[name].unsqueeze(0)
-        if tensor.shape != (rows, columns):
-            tensor = F.pad(tensor, (0, columns - tensor.shape[1], 0, rows - tensor.shape[0]))
-        flat.append(tensor.reshape(-1))
-    assert {name for name, rows, columns in layout if rows * columns} == set(tensors), sorted(tensors)
-    return torch.cat(flat)
 
 
 def encoder_indices(network: Network) -> tuple[dict[str, int], dict[str, NDArray[np.int32]]]:

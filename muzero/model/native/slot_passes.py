@@ -2,12 +2,13 @@
 
 Each function gets a `Part`: its parameters packed for the computation, and sums to which backward passes add the
 gradient of the parameters. `Collect` makes the gradient of these sums once, when all passes have added to them: its
-result, the `token`, is an argument of all of them, so that autograd calls it last. Results that a backward pass reads
+results, the tokens, are arguments of all of them, so that autograd calls it last. Results that a backward pass reads
 again are in an array of the `SlotTraining` that calls it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from muzero.model.head_losses import HEAD_LOSSES, HeadTargets
 from muzero.model.native import _native
 
 if TYPE_CHECKING:
+    from muzero.model.native.slot_packing import Packing
     from muzero.model.native.slot_training import SlotTraining
 
 ALIGN = 16  # number that inputs and outputs of layers must be multiples of
@@ -43,17 +45,13 @@ class Part:
 
     Args:
       training: passes that the part belongs to.
-      theta: parameters as one array, computed by torch from those of the network.
-      weights: the same, packed for C++.
-
-    Attributes:
-      token: number that stands for the parameters as an argument of the passes.
+      size: number of parameters.
+      weights: parameters, packed for C++.
     """
 
-    def __init__(self, training: SlotTraining, theta: Tensor, weights: Any) -> None:
-        self.training, self.weights, self.size = training, weights, len(theta)
+    def __init__(self, training: SlotTraining, size: int, weights: Any) -> None:
+        self.training, self.weights, self.size = training, weights, size
         self._sums: Tensor | None = None
-        self.token: Tensor = Collect.apply(theta, self)  # type: ignore[no-untyped-call]
 
     def sums(self) -> tuple[NDArray[np.float32], bool]:
         """Sums that a backward pass adds the gradient to, and whether it has to set them instead."""
@@ -62,29 +60,42 @@ class Part:
             self._sums = self.training.take(_native.GRADIENT_GROUPS * self.size)
         return self._sums.numpy(), fresh
 
-    def gradient(self) -> Tensor:
-        """Gradient of the parameters: what backward passes have added since the last call."""
+    def write_gradient(self, out: NDArray[np.float32]) -> None:
+        """Write the gradient of the parameters: what backward passes have added since the last call."""
         if self._sums is None:
-            return torch.zeros(self.size)
-        gradient = torch.empty(self.size)
-        self.training.native.add_up(self._sums.numpy(), gradient.numpy())
+            out[:] = 0
+            return
+        self.training.native.add_up(self._sums.numpy(), out)
         self.training.give(self._sums)
         self._sums = None
-        return gradient
+
+
+def take_over(training: SlotTraining, packing: Packing) -> list[tuple[Part, Tensor]]:
+    """Parts with the present parameters of a network, encoder, dynamics and heads, and their tokens.
+
+    Parts do not know their tokens: tokens know them, and memory in a circle would be freed late.
+    """
+    inputs, native = packing.inputs(training.network), training.native
+    pack = native.pack_encoder, native.pack_dynamics, native.pack_heads
+    arrays = zip(packing.sizes, pack, packing.gather(native, inputs), strict=True)
+    parts = [Part(training, size, packed(array)) for size, packed, array in arrays]
+    return list(zip(parts, Collect.apply(packing, parts, *inputs), strict=True))  # type: ignore[no-untyped-call]
 
 
 class Collect(torch.autograd.Function):
-    """Parameters of a part -> its token; backward, the gradient that passes with this token have added up."""
+    """Parameters -> tokens of the parts; backward, the gradient that passes with these tokens have added up."""
 
     @staticmethod
-    def forward(ctx: Any, theta: Tensor, part: Part) -> Tensor:
-        ctx.part = part
-        return torch.zeros(1)
+    def forward(ctx: Any, packing: Packing, parts: Sequence[Part], *inputs: Tensor) -> tuple[Tensor, ...]:
+        ctx.kept = packing, parts, [tensor.shape for tensor in inputs]
+        return tuple(torch.zeros(1) for _ in parts)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d_token: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.part.gradient(), None
+    def backward(ctx: Any, *d_tokens: Tensor) -> tuple[Tensor | None, ...]:
+        packing, parts, shapes = ctx.kept
+        native = parts[0].training.native
+        return None, None, *packing.scatter(native, lambda part, out: parts[part].write_gradient(out), shapes)
 
 
 class Encode(torch.autograd.Function):
@@ -111,6 +122,63 @@ class Encode(torch.autograd.Function):
         )
         part.training.give(saved)
         return torch.zeros(1), None, None
+
+
+class Unroll(torch.autograd.Function):
+    """Encoder and K steps of the dynamics: tokens of both, first observations [B, W], actions, shifts, outcomes [B, K].
+
+    Returns latents [K + 1, B, L], those of the first `few` windows [K + 1, few, L], and latent `at` [B] of each window
+    [B, L]. Backward, a share of the gradient passes through each step of the dynamics.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, encoder: Tensor, dynamics: Tensor, parts: tuple[Part, Part], share: float, few: int, *windows: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        training = parts[0].training
+        obs, at = windows[0].contiguous(), windows[4].contiguous()
+        columns = [column.t().contiguous() for column in windows[1:4]]
+        native, (steps, rows) = training.native, columns[0].shape
+        latents, chunks = torch.empty(steps + 1, rows, training.latent_dim), _chunks(rows)
+        saved = training.take(chunks * native.encoder_saved()), training.take(steps * chunks * native.dynamics_saved())
+        given: tuple[Any, ...] = obs.numpy(), *(column.numpy() for column in columns), *(s.numpy() for s in saved)
+        _native.unroll_forward(native, parts[0].weights, parts[1].weights, *given, latents.numpy())
+        some, picked = latents[:, :few].contiguous(), latents[at, torch.arange(rows)]
+        if any(ctx.needs_input_grad):
+            ctx.save_for_backward(latents)
+            ctx.set_materialize_grads(False)
+            ctx.kept = parts, share, given, saved, at
+        else:
+            for array in saved:
+                training.give(array)
+        return latents, some, picked
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        (latents,) = ctx.saved_tensors
+        (encoder, dynamics), share, given, saved, at = ctx.kept
+        training = encoder.training
+        d_latents, d_some, d_picked = (None if d is None else d.contiguous().numpy() for d in gradients)
+        if d_latents is None:
+            d_latents = np.zeros(latents.shape, np.float32)
+        _native.unroll_backward(
+            training.native,
+            encoder.weights,
+            dynamics.weights,
+            *given,
+            latents.detach().numpy(),
+            d_latents,
+            d_some,
+            d_picked,
+            at.numpy(),
+            share,
+            *encoder.sums(),
+            *dynamics.sums(),
+        )
+        for array in saved:
+            training.give(array)
+        return torch.zeros(1), torch.zeros(1), *[None] * (len(ctx.needs_input_grad) - 2)
 
 
 class Step(torch.autograd.Function):

@@ -20,7 +20,8 @@ from muzero.config.fields import require
 from muzero.model.encoders import ColumnsEncoder
 from muzero.model.flat import FlatDynamics, FlatPolicy, FlatTrunk
 from muzero.model.native import _native
-from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors, flat
+from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors
+from muzero.model.native.slot_packing import flat
 from muzero.model.slots import SlotDynamics, SlotPolicy, SlotTrunk
 
 if TYPE_CHECKING:

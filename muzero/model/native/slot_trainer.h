@@ -179,21 +179,49 @@ class SlotTrainer {
         threads);
   }
 
-  // Calls work(first row, rows, scratch, sum) for every chunk. The kGroups sums of `size` numbers in `sums` are set if
-  // `fresh`, otherwise added to; `add_up` makes the gradient of them when all passes are done.
-  template <class Work>
-  void backward(int64_t rows, int64_t scratch, int64_t size, float* sums, bool fresh, Work&& work) {
+  // Calls begin(group) for every group of chunks and work(first row, rows, scratch, group) for every chunk. Groups are
+  // the same for any number of threads, so that sums over them are, too.
+  template <class Begin, class Work>
+  void in_groups(int64_t rows, int64_t scratch, Begin&& begin_group, Work&& work) {
     const int64_t count = chunks(rows);
     pool_.split(
         kGroups, 1,
         [&](int64_t begin, int64_t end) {
           for (int64_t group = begin; group < end; ++group) {
-            float* sum = sums + group * size;
-            if (fresh) std::fill_n(sum, size, 0.0f);
+            begin_group(group);
             for (int64_t chunk = count * group / kGroups; chunk < count * (group + 1) / kGroups; ++chunk) {
-              each(rows, chunk, scratch, [&](int64_t at, int taken, void* memory) { work(at, taken, memory, sum); });
+              each(rows, chunk, scratch, [&](int64_t at, int taken, void* memory) { work(at, taken, memory, group); });
             }
           }
+        },
+        threads);
+  }
+
+  // Calls work(first row, rows, scratch, sum) for every chunk. The kGroups sums of `size` numbers in `sums` are set if
+  // `fresh`, otherwise added to; `add_up` makes the gradient of them when all passes are done.
+  template <class Work>
+  void backward(int64_t rows, int64_t scratch, int64_t size, float* sums, bool fresh, Work&& work) {
+    in_groups(
+        rows, scratch,
+        [&](int64_t group) {
+          if (fresh) std::fill_n(sums + group * size, size, 0.0f);
+        },
+        [&](int64_t at, int taken, void* memory, int64_t group) { work(at, taken, memory, sums + group * size); });
+  }
+
+  // Writes to[i] = from[index[i]]; `from` has `size` numbers, at least one.
+  void copy_indexed(int64_t size, const float* from, int64_t count, const int32_t* index, float* to) {
+    pool_.split(
+        count, 4096,
+        [=](int64_t begin, int64_t end) {
+          const auto last = static_cast<uint32_t>(size - 1);
+          uint32_t highest = 0;
+          for (int64_t i = begin; i < end; ++i) {
+            const auto at = static_cast<uint32_t>(index[i]);
+            highest = std::max(highest, at);
+            to[i] = from[std::min(at, last)];
+          }
+          if (highest > last) throw std::out_of_range("index: expected numbers below " + std::to_string(size));
         },
         threads);
   }

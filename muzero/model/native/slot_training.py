@@ -19,10 +19,22 @@ from torch.nn import functional as F
 
 from muzero.config.fields import require
 from muzero.model.head_losses import HeadLosses, HeadTargets
-from muzero.model.interface import BaseNetwork, Prediction
+from muzero.model.interface import UNROLL_GRADIENT, BaseNetwork, Prediction
 from muzero.model.native import _native
-from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors, flat, of_layers
-from muzero.model.native.slot_passes import ALIGN, Compare, CompareVisible, Encode, Part, Predict, Step, padded
+from muzero.model.native.slot_encoder import encoder_indices, encoder_tensors, of_layers
+from muzero.model.native.slot_packing import Packing
+from muzero.model.native.slot_passes import (
+    ALIGN,
+    Compare,
+    CompareVisible,
+    Encode,
+    Part,
+    Predict,
+    Step,
+    Unroll,
+    padded,
+    take_over,
+)
 from muzero.model.native.slot_step import SlotStep
 from muzero.model.network import Network
 from muzero.model.slots import Boards, SlotDynamics, SlotPolicy, SlotTrunk
@@ -49,12 +61,12 @@ class SlotTraining:
         self.native = _native.SlotTrainer(
             kernel or _native.train_kernels()[0], sizes, indices | step.indices(), threads
         )
-        trunk = self.network.trunk
-        assert isinstance(trunk, SlotTrunk)
-        self._trunk = trunk
+        layouts = self.native.encoder_layout(), self.native.dynamics_layout(), self.native.heads_layout()
+        self._packing = Packing(self.network, layouts, self._tensors, self._computed)
         self._spare: dict[int, list[Tensor]] = {}
-        self._blocks: dict[int, Tensor] = {}
-        self._parts: tuple[Part, Part, Part] | None = None
+        self._blocks: dict[int, Tensor] = {}  # blocks of latents, by their address
+        self._again = 0, 0, 0, 0  # addresses of the last unrolled latents, some and all, positions, windows of some
+        self._parts: list[tuple[Part, Tensor]] = []  # encoder, dynamics, heads, each with its token
 
     @staticmethod
     def unsupported_reason(network: BaseNetwork) -> str | None:
@@ -84,35 +96,38 @@ class SlotTraining:
     def refresh(self) -> None:
         """Hand the present parameters to C++; gradients of all that is computed from now on flow to them."""
         self._blocks.clear()
-        native = self.native
-        encoder = flat(native.encoder_layout(), encoder_tensors(self.network))
-        dynamics = flat(native.dynamics_layout(), self._dynamics_tensors())
-        heads = flat(native.heads_layout(), self._heads_tensors())
-        self._parts = (
-            Part(self, encoder, native.pack_encoder(encoder.detach().numpy())),
-            Part(self, dynamics, native.pack_dynamics(dynamics.detach().numpy())),
-            Part(self, heads, native.pack_heads(heads.detach().numpy())),
-        )
+        self._parts = take_over(self, self._packing)
 
-    def _part(self, which: int) -> Part:
-        if self._parts is None:
+    def _part(self, which: int) -> tuple[Part, Tensor]:
+        if not self._parts:
             self.refresh()
-        assert self._parts is not None
         return self._parts[which]
 
     def represent(self, obs: Tensor) -> Tensor:
         """See `BaseNetwork.represent`."""
-        part = self._part(0)
+        part, token = self._part(0)
         seen = obs.to(torch.int16).contiguous()
-        return cast("Tensor", Encode.apply(part.token, part, seen))  # type: ignore[no-untyped-call]
+        return cast("Tensor", Encode.apply(token, part, seen))  # type: ignore[no-untyped-call]
 
     def step(self, latent: Tensor, action: Tensor, shift: Tensor, outcome: Tensor) -> Tensor:
         """See `BaseNetwork.step`."""
-        part = self._part(1)
+        part, token = self._part(1)
         told = outcome if self.network.num_outcomes > 1 else torch.zeros_like(outcome)
         rows = (column.contiguous() for column in (action, shift, told))
-        given = (part.token, latent.contiguous(), part, *rows)
+        given = (token, latent.contiguous(), part, *rows)
         return cast("Tensor", Step.apply(*given))  # type: ignore[no-untyped-call]
+
+    def unroll(
+        self, obs: Tensor, actions: Tensor, shifts: Tensor, outcomes: Tensor, few: int, at: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """See `BaseNetwork.unroll`."""
+        (encoder, encoder_token), (dynamics, dynamics_token) = self._part(0), self._part(1)
+        told = outcomes if self.network.num_outcomes > 1 else torch.zeros_like(outcomes)
+        windows = obs.to(torch.int16), actions, shifts, told, at
+        given = encoder_token, dynamics_token, (encoder, dynamics), UNROLL_GRADIENT, few, *windows
+        latents, some, picked = Unroll.apply(*given)  # type: ignore[no-untyped-call]
+        self._again = some.data_ptr(), latents.data_ptr(), actions.shape[1] + 1, few
+        return latents, some, picked
 
     def predict(self, latent: Tensor, to_play: Tensor) -> Prediction:
         """See `BaseNetwork.predict`; the frame of a slots latent is the mover's, so `to_play` changes nothing."""
@@ -137,9 +152,9 @@ class SlotTraining:
 
     def _run_heads(self, latent: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Outputs of `Predict` for latents: policy, numbers, outcomes; and the logits of hidden cards."""
-        network, part = self.network, self._part(2)
+        network, (part, token) = self.network, self._part(2)
         latent = latent.contiguous()
-        policy, numbers, outcome, blocks, own = Predict.apply(part.token, latent, part)  # type: ignore[no-untyped-call]
+        policy, numbers, outcome, blocks, own = Predict.apply(token, latent, part)  # type: ignore[no-untyped-call]
         self._blocks[latent.data_ptr()] = blocks
         if network.cards is None:
             return policy, numbers, outcome, None
@@ -174,17 +189,25 @@ class SlotTraining:
         return latent, self.network.support.expectation(value)
 
     def reconstruction_loss(self, latent: Tensor, obs: Tensor) -> Tensor:
-        """See `BaseNetwork.reconstruction_loss`; uses the blocks of the prediction for the same latents, if any."""
-        blocks = self._blocks.get(latent.data_ptr())
-        if blocks is None or len(blocks) < len(latent) or not latent.is_contiguous():
+        """See `BaseNetwork.reconstruction_loss`; uses blocks of the prediction for the same latents, if there are."""
+        blocks = self._blocks_of(latent)
+        if blocks is None:
             return self.network.reconstruction_loss(latent, obs)
         decoder = self.network.decoder
         assert decoder is not None
         fields, matches = decoder.head(self._slots(latent)), torch.empty(0)
         if decoder.equal is not None:
-            matches = decoder.matches(blocks[: len(latent)].view(len(latent), -1, decoder.matches.in_features))
+            matches = decoder.matches(blocks.view(len(latent), -1, decoder.matches.in_features))
         seen = obs.to(torch.int16).contiguous()
         return cast("Tensor", CompareVisible.apply(fields, matches, self, seen))  # type: ignore[no-untyped-call]
+
+    def _blocks_of(self, latent: Tensor) -> Tensor | None:
+        """Blocks that the heads have computed for the windows that `unroll` has returned a second time."""
+        some, latents, positions, few = self._again
+        blocks = self._blocks.get(latents)
+        if latent.data_ptr() != some or blocks is None or len(latent) != positions * few:
+            return None
+        return blocks.view(positions, -1, blocks.shape[1])[:, :few].reshape(len(latent), -1)
 
     def _slots(self, latent: Tensor) -> Tensor:
         S, D = self.network.spec.num_slots, self.network.config.slot_dim
@@ -192,9 +215,7 @@ class SlotTraining:
 
     def head_sizes(self) -> list[int]:
         """Outputs for an ego of the heads that every ego has: value, reward, points, winner, rank."""
-        network = self.network
-        heads = (network.value, network.reward, network.points, network.winner, network.rank)
-        return [cast("nn.Linear", head).out_features for head in heads if head is not None]
+        return [head.out_features for head in self._number_heads(self.network)]
 
     @cached_property
     def visible(self) -> _native.Visible:
@@ -210,8 +231,28 @@ class SlotTraining:
 
     # ---- parameters as one array per part ----------------------------------------------------------------
 
-    def _dynamics_tensors(self) -> dict[str, Tensor]:
-        dynamics, trunk = self.network.dynamics, self.network.trunk
+    def _tensors(self, network: Network) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+        """Parameters of encoder, dynamics and heads, under the names that they have in C++."""
+        encoder, dynamics, heads = self._computed(network)
+        encoder |= encoder_tensors(network)
+        return encoder, dynamics | self._dynamics_tensors(network), heads | self._heads_tensors(network)
+
+    def _computed(self, network: Network) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
+        """The part of `_tensors` that torch computes from parameters."""
+        dynamics = network.dynamics
+        assert isinstance(dynamics, SlotDynamics)
+        tensors = {
+            "role": dynamics.role(dynamics.roles).flatten(0, 1),
+            "role_factor": dynamics.role_factor(dynamics.roles).flatten(0, 1),
+            "moved": dynamics.shares_moved().flatten(0, 1),
+        }
+        if dynamics.outcome is not None:
+            told = dynamics.outcome.weight
+            tensors["outcome"] = torch.cat([told[:1].detach(), told[1:]])  # code 0 learns nothing
+        return {}, tensors, {"ego": self._egos(network)}
+
+    def _dynamics_tensors(self, network: Network) -> dict[str, Tensor]:
+        dynamics, trunk = network.dynamics, network.trunk
         assert isinstance(dynamics, SlotDynamics)
         assert isinstance(trunk, SlotTrunk)
         names = ["slot_in", "compare", "rest_in", "gather", "hidden", "consequences", "slot_out"]
@@ -220,20 +261,10 @@ class SlotTraining:
         names += ["player_norm"] if dynamics.player_dim else []
         layers = {name: getattr(dynamics, name) for name in names}
         layers |= {"trunk.slot": trunk.slot, "trunk.block": trunk.block}
-        tensors = of_layers(layers) | {
-            "role": dynamics.role(dynamics.roles).flatten(0, 1),
-            "role_factor": dynamics.role_factor(dynamics.roles).flatten(0, 1),
-            "moved": dynamics.shares_moved().flatten(0, 1),
-            "kind": dynamics.kind.weight,
-            "turn": dynamics.turn.weight,
-        }
-        if dynamics.outcome is not None:
-            told = dynamics.outcome.weight
-            tensors["outcome"] = torch.cat([told[:1].detach(), told[1:]])  # code 0 learns nothing
-        return tensors
+        return of_layers(layers) | {"kind": dynamics.kind.weight, "turn": dynamics.turn.weight}
 
-    def _heads_tensors(self) -> dict[str, Tensor]:
-        network, trunk, policy = self.network, self.network.trunk, self.network.policy
+    def _heads_tensors(self, network: Network) -> dict[str, Tensor]:
+        trunk, policy = network.trunk, network.policy
         assert isinstance(trunk, SlotTrunk)
         assert isinstance(policy, SlotPolicy)
         layers = {
@@ -249,11 +280,7 @@ class SlotTraining:
             layers["outcome"] = network.outcome
         if policy.compares:
             layers["in_role"] = policy.in_role
-        heads = [
-            cast("nn.Linear", head)
-            for head in (network.value, network.reward, network.points, network.winner, network.rank)
-            if head is not None
-        ]
+        heads = self._number_heads(network)
         spare = padded(network.spec.num_kinds) - network.spec.num_kinds
         context = policy.context.weight
         return of_layers(layers) | {
@@ -264,14 +291,19 @@ class SlotTraining:
             "numbers.bias": torch.cat([head.bias for head in heads]),
             "kind_and_context.weight": torch.cat([F.pad(policy.kind.weight, (0, 0, 0, spare)), context]).t(),
             "kind_and_context.bias": F.pad(policy.kind.bias, (0, spare + len(context))),
-            "ego": self._egos(),
             **({"pair_scale": trunk.pair_scale} if trunk.pairs else {}),
             **({"of_pairs": policy.of_pairs.weight} if policy.compares else {}),
         }
 
-    def _egos(self) -> Tensor:
+    def _number_heads(self, network: Network) -> list[nn.Linear]:
+        """Heads that every ego has: value, reward, points, winner, rank."""
+        heads = (network.value, network.reward, network.points, network.winner, network.rank)
+        return [cast("nn.Linear", head) for head in heads if head is not None]
+
+    @staticmethod
+    def _egos(network: Network) -> Tensor:
         """Sum of the embeddings that the conditioning adds for each ego, [egos, C D + G]."""
-        condition, P = self.network.condition, self.network.num_players
+        condition, P = network.condition, network.num_players
         if not condition.on:
             return torch.zeros(1, *condition.norm.normalized_shape)
         return condition.ego.weight[:P] + condition.current.weight[0] + condition.players.weight[P]

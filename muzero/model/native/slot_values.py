@@ -17,6 +17,7 @@ from muzero.model.interface import BaseNetwork
 from muzero.model.native import _native
 from muzero.model.native.slot_passes import padded
 from muzero.model.native.slot_training import SlotTraining
+from muzero.model.network import Network
 
 
 class SlotValues(SlotTraining):
@@ -31,22 +32,10 @@ class SlotValues(SlotTraining):
         with torch.no_grad():
             self.refresh()
 
-    def _heads(self) -> list[nn.Linear]:
-        network = self.network
+    def _number_heads(self, network: Network) -> list[nn.Linear]:
+        """Heads that are computed: value, points, winner."""
         heads = (network.value, network.points, network.winner)
         return [cast("nn.Linear", head) for head in heads if head is not None]
-
-    def head_sizes(self) -> list[int]:
-        """Outputs for an ego of the heads that are computed: value, points, winner."""
-        return [head.out_features for head in self._heads()]
-
-    def _heads_tensors(self) -> dict[str, Tensor]:
-        heads = self._heads()
-        numbers = {
-            "numbers.weight": torch.cat([head.weight for head in heads]).t(),
-            "numbers.bias": torch.cat([head.bias for head in heads]),
-        }
-        return super()._heads_tensors() | numbers
 
     @torch.inference_mode()
     def judge(self, obs: NDArray[np.int16]) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -62,12 +51,12 @@ class SlotValues(SlotTraining):
         network, rows = self.network, len(obs)
         P, N, egos = network.num_players, network.config.value_bins, network.num_players if network.config.ego else 1
         latent = np.empty((rows, network.latent_dim), np.float32)
-        self.native.encoder_forward(self._part(0).weights, np.ascontiguousarray(obs), None, latent)
+        self.native.encoder_forward(self._part(0)[0].weights, np.ascontiguousarray(obs), None, latent)
         saved = self.take(-(-rows // _native.CHUNK) * self.native.heads_saved())
         sizes = self.head_sizes()
         numbers = torch.empty(rows, egos * padded(sum(sizes)))
         given = (None, numbers.numpy(), None, None, None)  # neither policy nor outcomes, blocks, features
-        self.native.heads_forward(self._part(2).weights, latent, saved.numpy(), *given)
+        self.native.heads_forward(self._part(2)[0].weights, latent, saved.numpy(), *given)
         self.give(saved)
         each = numbers.view(rows, egos, -1)
         heads = list(torch.split(each, [*sizes, each.shape[2] - sum(sizes)], 2))

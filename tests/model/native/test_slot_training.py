@@ -154,8 +154,10 @@ def test_losses_of_numbers_that_are_not_finite_are_not_finite() -> None:
 def test_targets_and_codes_that_do_not_exist_are_named() -> None:
     network = make()
     training, batch = SlotTraining(network), tensors(a_batch(windows=4, players=2))
-    latent = training.represent(batch["obs"][:, 0])
-    zeros = torch.zeros(4, 2)
+    nothing = torch.zeros(4, 0, dtype=torch.int64)
+    at = torch.zeros(4, dtype=torch.int64)
+    unrolled, some, _ = training.unroll(batch["obs"][:, 0], nothing, nothing, nothing, 4, at)
+    latent, zeros = unrolled[0], torch.zeros(4, 2)
     targets = HeadTargets(zeros, zeros, torch.full((1, 2), 0.5), outcome=torch.tensor([0, 1, 99, 0]))
     with pytest.raises(IndexError, match=r"outcome target 2: expected 0 to \d+, got 99"):
         training.compare(latent, torch.zeros(4, dtype=torch.int64), targets)
@@ -164,7 +166,31 @@ def test_targets_and_codes_that_do_not_exist_are_named() -> None:
     column = int(network.decoder.columns[0, 0])
     seen[1, column] = 77
     with pytest.raises(IndexError, match=rf"observation 1, column {column}: expected a code from 0 to \d+, got 77"):
-        training.reconstruction_loss(latent, seen)
+        training.reconstruction_loss(some[0], seen)
+
+
+def test_unrolled_latents_and_their_gradients_agree_with_torch() -> None:
+    """Gradients of all three results add up, whichever of them there are."""
+    network, batch = make(), tensors(a_batch(windows=50, unroll=3, players=2))
+    training = SlotTraining(network, threads=2)
+    given = batch["obs"][:, 0], batch["actions"], batch["shifts"], batch["outcomes"], 13, batch["after"]
+    generator = torch.Generator().manual_seed(0)
+    for used in ((0,), (1,), (2,), (0, 1, 2)):
+        found: list[dict[str, Tensor]] = []
+        weights: dict[int, Tensor] = {}
+        for compute in (training, network):
+            network.zero_grad()
+            if compute is training:
+                training.refresh()
+            latents = compute.unroll(*given)
+            assert [len(part) for part in latents] == [4, 4, 50]
+            for which in used:
+                weights.setdefault(which, torch.randn(latents[which].shape, generator=generator))
+            sum((latents[which] * weights[which]).sum() for which in used).backward()  # type: ignore[union-attr]
+            parameters = dict(network.named_parameters()).items()
+            gradients = {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in parameters}
+            found.append({str(i): part.detach() for i, part in enumerate(latents)} | gradients)
+        assert error(*found) < 2e-5, used
 
 
 def test_outcome_that_is_not_told_learns_nothing() -> None:
