@@ -16,20 +16,12 @@
 #include "mcts/checks.h"
 #include "mcts/equivalence.h"
 #include "mcts/noise.h"
+#include "mcts/requests.h"
 #include "mcts/select.h"
 #include "mcts/turns.h"
 #include "native/thread_pool.h"
 
 namespace mcts {
-
-// Evaluations that the network has to make in one step, [L, B].
-struct Requests {
-  int64_t* parent;  // index into hidden states laid out [nodes, B], of a decision node
-  int64_t* action;
-  int64_t* shift;    // number of seats by which the turn moves on, 0 where the player goes on
-  int64_t* to_play;  // seat to move at the new node, relative to the root's player
-  int64_t* outcome;  // outcome of the chance event after the action, 0 where it is not told
-};
 
 inline constexpr int kAhead = 2;  // games between a prefetch and its use
 inline constexpr int kPath = 6;   // nodes of a path that are prefetched

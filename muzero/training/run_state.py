@@ -79,13 +79,21 @@ class RunState:
 
     def store(self, played: list[PlayResult]) -> None:
         """Add episodes to the replay buffers, and their results to the win rates of the curriculum."""
+        self.note_results(played)
+        self.add_episodes(played)
+
+    def note_results(self, played: list[PlayResult]) -> None:
+        """Add the results of episodes to the win rates of the curriculum."""
         for part in played:
             for episode, opponent, points in zip(part.episodes, part.opponents, part.points, strict=True):
-                if self.replays:
-                    self.replays[episode.num_players].add(episode)
                 self.games += 1
                 if opponent >= 0 and not episode.truncated:
                     self.curriculum.note(opponent, points, episode.num_players)
+
+    def add_episodes(self, played: list[PlayResult]) -> None:
+        """Add episodes to the replay buffers."""
+        for episode in (episode for part in played if self.replays for episode in part.episodes):
+            self.replays[episode.num_players].add(episode)
 
     def warmed_up(self) -> bool:
         """Whether every replay buffer holds its share of the decisions that learning begins with."""

@@ -167,9 +167,10 @@ class Trainer:
             self.request()
         played = self.runtime.gather()
         waiting = time.perf_counter() - started
-        self.store(played)
+        self.state.note_results(played)
         if self.asynchronous:
-            self.request()
+            self.request()  # games need the results, but not the episodes in the replay buffers
+        self.store(played)
         began, steps = time.perf_counter(), state.learner.steps
         losses = self.learn()
         learning = time.perf_counter() - began
@@ -222,13 +223,13 @@ class Trainer:
         )
 
     def store(self, played: list[PlayResult]) -> None:
-        """Add finished games to the replay buffers and the curriculum, and write game records that were asked for."""
+        """Add finished games to the replay buffers, and write game records that were asked for."""
         kept = [record for part in played for record in part.records]
         for index, record in enumerate(kept):
             path = self.run.path / "records" / f"{self.state.iteration + 1:06d}-{index}.json"
             with writing(path):
                 record.save(path)
-        self.state.store(played)
+        self.state.add_episodes(played)
         self._rollouts = [rollout for part in played for rollout in part.rollouts]
 
     def learn(self) -> dict[str, float]:
