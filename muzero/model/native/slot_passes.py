@@ -142,7 +142,8 @@ class Unroll(torch.autograd.Function):
         latents, chunks = torch.empty(steps + 1, rows, training.latent_dim), _chunks(rows)
         saved = training.take(chunks * native.encoder_saved()), training.take(steps * chunks * native.dynamics_saved())
         given: tuple[Any, ...] = obs.numpy(), *(column.numpy() for column in columns), *(s.numpy() for s in saved)
-        _native.unroll_forward(native, parts[0].weights, parts[1].weights, *given, latents.numpy())
+        results: tuple[Any, ...] = (latents.numpy(),)
+        _native.unroll_forward(native, parts[0].weights, parts[1].weights, *given, *results)
         some, picked = latents[:, :few].contiguous(), latents[at, torch.arange(rows)]
         if any(ctx.needs_input_grad):
             ctx.save_for_backward(latents)
@@ -162,20 +163,9 @@ class Unroll(torch.autograd.Function):
         d_latents, d_some, d_picked = (None if d is None else d.contiguous().numpy() for d in gradients)
         if d_latents is None:
             d_latents = np.zeros(latents.shape, np.float32)
-        _native.unroll_backward(
-            training.native,
-            encoder.weights,
-            dynamics.weights,
-            *given,
-            latents.detach().numpy(),
-            d_latents,
-            d_some,
-            d_picked,
-            at.numpy(),
-            share,
-            *encoder.sums(),
-            *dynamics.sums(),
-        )
+        of_latents: tuple[Any, ...] = latents.detach().numpy(), d_latents, d_some, d_picked, at.numpy(), share
+        sums: tuple[Any, ...] = *encoder.sums(), *dynamics.sums()
+        _native.unroll_backward(training.native, encoder.weights, dynamics.weights, *given, *of_latents, *sums)
         for array in saved:
             training.give(array)
         return torch.zeros(1), torch.zeros(1), *[None] * (len(ctx.needs_input_grad) - 2)

@@ -168,14 +168,14 @@ inline void bind_unroll(nanobind::module_& m) {
       "copy_indexed",
       [](SlotTrainer& t, const Input& from, const Input& index, const Array& to) {
         const auto size = static_cast<int64_t>(from.size()), count = static_cast<int64_t>(index.size());
-        if (size < 1 || size > INT32_MAX) throw std::invalid_argument("from: expected 1 to 2^31 - 1 numbers");
-        const float* source = data_of<float>(from, "from", {size});
+        if (size < 1 || size > INT32_MAX) throw std::invalid_argument("source: expected 1 to 2^31 - 1 numbers");
+        const float* source = data_of<float>(from, "source", {size});
         const int32_t* entries = data_of<int32_t>(index, "index", {count});
-        float* out = data_of<float>(to, "to", {count});
+        float* out = data_of<float>(to, "target", {count});
         nb::gil_scoped_release release;
         t.copy_indexed(size, source, count, entries, out);
       },
-      "trainer"_a, "from"_a, "index"_a, "to"_a);
+      "trainer"_a, "source"_a, "index"_a, "target"_a);
 }
 
 }  // namespace slot_step
