@@ -201,7 +201,7 @@ class Equivalence {
   std::vector<Action> table_;
   std::vector<int> rows_;          // board and role that each row of `numbers_` is for
   std::vector<uint64_t> numbers_;  // [rows, 256] random number of a slot, by its class
-  std::vector<uint8_t> classes_;  // [B, N, slots] classes at decision nodes, by seat relative to the root's player
+  std::vector<uint8_t> classes_;   // [B, N, slots] classes at decision nodes, by seat relative to the root's player
   std::vector<uint8_t> representative_;  // [B, A] action that stands for each action of the root
   bool on_ = false;
 };

@@ -33,7 +33,7 @@ struct Node {
   uint8_t phase;      // phase of the game; at a chance node, after the event
   uint8_t expanded : 1;  // whether the network outputs of the node have arrived
   uint8_t open : 1;      // whether walks may go on from here: equivalent actions are joined, priors are known
-  uint8_t chance;     // whether this is a chance node: its edges are outcomes, otherwise actions
+  uint8_t chance;        // whether this is a chance node: its edges are outcomes, otherwise actions
 };
 
 // All numbers of a node lie together, because a walk visits nodes in no order and each is a new place in memory: its

@@ -8,8 +8,8 @@ namespace slot_step {
 
 // Windows and what is computed for them; null where a pass does not need it.
 struct Windows {
-  int64_t rows = 0, steps = 0, latent_dim = 0;  // B, K, L
-  const int16_t* obs = nullptr;                 // [B, row] first observations
+  int64_t rows = 0, steps = 0, latent_dim = 0;                            // B, K, L
+  const int16_t* obs = nullptr;                                           // [B, row] first observations
   const int64_t *action = nullptr, *shift = nullptr, *outcome = nullptr;  // [K, B]
   float *of_encoder = nullptr, *of_dynamics = nullptr;  // saved results: [chunks, ...], [K, chunks, ...]
   float* latents = nullptr;                             // [K + 1, B, L]
@@ -58,9 +58,14 @@ inline void unroll_forward(SlotTrainer& t, const EncoderPart& encoder, const Dyn
                            w.of_encoder + chunk * of_encoder, memory);
     for (int64_t k = 0; k < w.steps; ++k) {
       const int64_t row = w.row(k, at);
-      const DynamicsRows rows{w.latents + row * L, w.action + row, w.shift + row,
-                              w.outcome + row,     count,          w.latents + w.row(k + 1, at) * L,
-                              nullptr,             nullptr};
+      const DynamicsRows rows{w.latents + row * L,
+                              w.action + row,
+                              w.shift + row,
+                              w.outcome + row,
+                              count,
+                              w.latents + w.row(k + 1, at) * L,
+                              nullptr,
+                              nullptr};
       kernel.dynamics_forward(dynamics, rows, w.of_dynamics + (k * chunks + chunk) * of_dynamics, memory);
     }
   });
@@ -97,8 +102,7 @@ inline void unroll_backward(SlotTrainer& t, const EncoderPart& encoder, const Dy
   const int64_t L = w.latent_dim, chunks = SlotTrainer::chunks(w.rows);
   const int64_t of_encoder = kernel.encoder_saved(encoder), of_dynamics = kernel.dynamics_saved(dynamics);
   const int64_t gradients = (2 * kTile * L * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
-  const int64_t scratch =
-      gradients + std::max(kernel.encoder_scratch(encoder), kernel.dynamics_scratch(dynamics));
+  const int64_t scratch = gradients + std::max(kernel.encoder_scratch(encoder), kernel.dynamics_scratch(dynamics));
   t.in_groups(
       w.rows, scratch,
       [&](int64_t group) {
@@ -114,8 +118,8 @@ inline void unroll_backward(SlotTrainer& t, const EncoderPart& encoder, const Dy
           add_gradients(w, d, k, at, count, k < w.steps ? d_latent : nullptr, d_next);
           if (!k) break;
           const int64_t row = w.row(k - 1, at);
-          const DynamicsRows rows{w.latents + row * L, w.action + row, w.shift + row, w.outcome + row,
-                                  count,               nullptr,        d_next,        d_latent};
+          const DynamicsRows rows{
+              w.latents + row * L, w.action + row, w.shift + row, w.outcome + row, count, nullptr, d_next, d_latent};
           kernel.dynamics_backward(dynamics, rows, w.of_dynamics + ((k - 1) * chunks + chunk) * of_dynamics,
                                    dynamics_sums + group * t.dynamics.size(), rest);
         }
