@@ -80,6 +80,14 @@ def read_levels(path: Path = FILE) -> tuple[LevelLadder, ...]:
     return tuple(_ladder(each) for each in read_json(path, _SCHEMA)["ladders"])
 
 
+def strongest_bot(game: str) -> str:
+    """Bot of the highest level of a game that is a bot's, so the strongest one that was measured; "" if there is none."""
+    levels = [level for each in read_levels() if each.game == game for level in each.levels]
+    bots = [level for level in levels if level.spec.kind == "bot"]
+    best = max(bots, key=lambda level: (level.elo, -level.blunders), default=None)
+    return best.spec.target if best else ""
+
+
 def _ladder(content: dict[str, Any]) -> LevelLadder:
     levels = tuple(
         Level(number, AgentSpec.parse(each["agent"]), *(float(each[key]) for key in ("blunders", "elo", "low", "high")))
