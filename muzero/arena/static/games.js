@@ -6,7 +6,8 @@
 //   Cards                 component {cards}: the cards of one player at the end of a round
 //   note(end, seat)       a remark on a player's points at the end of a round, or ""
 //   words(text)           names of actions and events in the words of the page; may be left out
-//   tutorial              steps of a first turn: {text, until(view, mine)}; a step with `until` ends when that is true
+//   tutorial              steps of a first turn: {text, until(view, mine, acted)}; a step with `until` ends when that
+//                         is true; `mine`: it is the own turn, `acted`: the player has decided during the step
 
 import { lama } from "./games/lama.js";
 import { skipbo } from "./games/skipbo.js";

@@ -25,8 +25,14 @@ export function Table({ page, send, act, dispatch }) {
   useEffect(() => scrollTo(0, 0), [state.room]);
 
   const step = lesson >= 0 ? game.tutorial[lesson] : null;
+  const since = useRef(0); // decisions before the step of the lesson
   useEffect(() => {
-    if (step && step.until && state.started && step.until(view, mine)) setLesson(lesson + 1);
+    since.current = view.turn;
+  }, [step]);
+  useEffect(() => {
+    const made = view.turn > since.current ? state.log.slice(since.current - view.turn) : [];
+    const acted = made.some(([seat]) => seat === view.seat);
+    if (step && step.until && step.until(view, mine, acted)) setLesson(lesson + 1);
   }, [step, view.turn]);
 
   // Whoever plays with keys goes on where the choices are: the card that had the focus is often gone with the decision.

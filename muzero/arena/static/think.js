@@ -23,7 +23,7 @@ export function Think({ page, mine }) {
           <td>${each.q === null ? "" : signed(each.q)}</td>${!network && html`<td>${(2 * each.error).toFixed(2)}</td>`}<td><${Bar} share=${each.policy} /></td></tr>`,
       )}</tbody>
     </table>
-    <p class="soft">On the cards: ${network ? "prior, visits and value" : "how surely it is the best, and value"} (−1 lost, +1 won).</p>
+    <p class="soft">On the cards: ${network ? "prior, visits and value" : "how surely it is the best, and value"}; values are about −1 for a game that is lost and +1 for one that is won.</p>
     ${network ? "" : html`<p>Every action in ${think.actions[0].visits} deals of the hidden cards, played out by a bot.</p>`}
     ${think.line.length > 0 && html`<p>Expected: ${think.line.map((step) => words(step.name) + (step.outcome ? ` (${step.outcome})` : "")).join(", ")}</p>`}
     ${think.winner && html`<h3>Chance to win</h3>

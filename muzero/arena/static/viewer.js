@@ -22,7 +22,9 @@ export function Viewer({ page, route, send, go, dispatch }) {
   const [copied, setCopied] = useState(false);
   const frames = (viewing && viewing.frames[seat]) || {};
   const last = viewing ? viewing.decisions : 0;
-  const frame = frames[turn];
+  const kept = useRef(null); // the frame on the screen stays until the next one has come
+  if (frames[turn]) kept.current = frames[turn];
+  const frame = kept.current;
   const asked = useRef("");
 
   // Asks for what is missing: the frame on the screen, then those that come next.

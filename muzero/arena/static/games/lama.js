@@ -37,7 +37,7 @@ function Board({ state, before, act, think }) {
     </div>
     <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label=${state.watching ? `cards of ${name(0)}` : "your cards"}>
       <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${view.scores[view.seat]} points</span></h3>
-      <div class="row">${hand.map((card, i) => html`<${Card} key=${i} face=${faceOf(card)} label=${nameOf(card)} onChoose=${can(card - 1) ? () => act(card - 1) : null} badge=${badgeOf(think, card - 1)} />`)}</div>
+      <div class="row hand-cards">${hand.map((card, i) => html`<${Card} key=${i} face=${faceOf(card)} label=${nameOf(card)} onChoose=${can(card - 1) ? () => act(card - 1) : null} badge=${badgeOf(think, card - 1)} />`)}</div>
       ${seen.player[0].folded ? html`<p>${state.watching ? "Folded." : "You have folded."}</p>` : null}
     </section>
     ${can(FOLD) && html`<div class="choices"><${Choice} think=${think} action=${FOLD} onChoose=${() => act(FOLD)}>Fold (F): stop for this round<//></div>`}
@@ -66,7 +66,7 @@ export const lama = {
   keys: { d: DRAW, f: FOLD, 1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5, l: 6 },
   tutorial: [
     { text: "Get rid of your cards: each one may be played onto the same number or the next. After 6 comes the llama, after the llama 1." },
-    { text: "On your turn play a card with a frame. If you cannot or do not want to, draw a card, or fold and stop for this round. Decide now.", until: (view, mine) => !mine && view.turn > 0 },
+    { text: "On your turn play a card with a frame. If you cannot or do not want to, draw a card, or fold and stop for this round. Decide now.", until: (view, mine, acted) => acted },
     { text: "That was a turn. The round ends when a hand is empty or everybody has folded. Numbers left in your hand are points, equal ones once; a llama counts ten. The fewest points win." },
   ],
 };

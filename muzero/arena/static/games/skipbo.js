@@ -108,7 +108,7 @@ export const skipbo = {
   keys: {},
   tutorial: [
     { text: "Be the first to empty your stock. The four piles in the middle count from 1 to 12; W is wild and stands for any number." },
-    { text: "Choose a card with a frame, from your stock, your hand or the top of your own piles; then choose the pile it goes to, which gets a frame of another colour. When nothing fits, put a hand card onto one of your piles w to z: that ends your turn. Play a turn now.", until: (view, mine) => !mine && view.turn > 0 },
+    { text: "Choose a card with a frame, from your stock, your hand or the top of your own piles; then choose the pile it goes to, which gets a frame of another colour. When nothing fits, put a hand card onto one of your piles w to z: that ends your turn. Play a turn now.", until: (view, mine, acted) => acted && !mine },
     { text: "That was a turn. At the start of each turn your hand is filled up to five cards; whoever plays all five gets new ones at once." },
   ],
 };

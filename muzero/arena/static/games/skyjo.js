@@ -140,7 +140,7 @@ export const skyjo = {
   tutorial: [
     { text: "Every player has twelve cards; nobody has seen those that lie face down. Low is good: the fewest points win." },
     { text: "On your turn take the open discard, or draw a card from the pile: cards with a frame can be chosen. Choose one now.", until: (view, mine) => mine && ["keep", "position"].includes(view.phase) },
-    { text: "Now choose one of your cards: the new one takes its place, and the old one goes to the discard pile. A drawn card may also be discarded; then you turn one of your cards over.", until: (view, mine) => !mine || view.phase === "source" },
+    { text: "Now choose one of your cards: the new one takes its place, and the old one goes to the discard pile. A drawn card may also be discarded; then you turn one of your cards over.", until: (view, mine, acted) => acted && (!mine || view.phase === "source") },
     { text: "That was a turn. Three equal cards in a column leave the table. When somebody has turned over the last card, everybody else has one more turn. If the player who ended the round has not the lowest sum, it is doubled." },
   ],
 };
