@@ -81,7 +81,7 @@ def read_levels(path: Path = FILE) -> tuple[LevelLadder, ...]:
 
 
 def strongest_bot(game: str) -> str:
-    """Bot of the highest level of a game that is a bot's, so the strongest one that was measured; "" if there is none."""
+    """Strongest bot among the levels of a game; "" if none of them is a bot."""
     levels = [level for each in read_levels() if each.game == game for level in each.levels]
     bots = [level for level in levels if level.spec.kind == "bot"]
     best = max(bots, key=lambda level: (level.elo, -level.blunders), default=None)

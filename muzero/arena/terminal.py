@@ -270,7 +270,7 @@ def open_session(config: PlayConfig, ask: Callable[[str], str]) -> Session:
 
 
 def _adviser(config: PlayConfig, specs: Sequence[AgentSpec]) -> Analyst | None:
-    """Agent that answers ?: the one that is named, an opponent with search, or the one shipped for the game; else None."""
+    """Agent that answers ?: the one that is named, an opponent with search, or the one shipped for the game, if any."""
     if config.adviser:
         found = Analyst(AgentSpec.parse(config.adviser), batch=1)
         require(found.game == config.game, "adviser", f"an agent for {config.game}", config.adviser)

@@ -158,7 +158,11 @@ def test_no_byte_of_fifty_games_depends_on_a_hidden_card(game: str) -> None:
 def test_words_that_give_a_card_away_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparisons above can fail: with a hidden card in the words of an event, other worlds have other words."""
     true = env.VecEnv.last_event
-    monkeypatch.setattr(env.VecEnv, "last_event", lambda self, row: f"{true(self, row)} {self.true_cards(0)[row].sum()}")
+
+    def telling(self: env.VecEnv, row: int) -> str:
+        return f"{true(self, row)} {self.true_cards(0)[row].sum()}"
+
+    monkeypatch.setattr(env.VecEnv, "last_event", telling)
     with pytest.raises(AssertionError, match="words that depend on a hidden card"):
         compare(1, "lama")
 
