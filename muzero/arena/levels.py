@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from muzero.agents.agent_spec import AgentSpec
+from muzero.agents.description import AgentSpec
 from muzero.runs.files import read_json
 from muzero.runs.schema import listing, real, record, text, whole
 
