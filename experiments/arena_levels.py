@@ -56,6 +56,7 @@ CANDIDATES: dict[str, tuple[str, int, tuple[tuple[str, float], ...]]] = {
             ("policy:skyjo-belief", 0.0),
             ("agent:skyjo-belief,simulations=4", 0.0),
             ("agent:skyjo-belief,simulations=16", 0.0),
+            ("agent:skyjo-belief,simulations=64", 0.0),
         ),
     ),
     "skyjo of any size": (
@@ -95,6 +96,10 @@ CANDIDATES: dict[str, tuple[str, int, tuple[tuple[str, float], ...]]] = {
             ("bot:hpvp", 0.11),
             ("bot:hpvp", 0.06),
             ("bot:hpvp", 0.0),
+            ("bot:wild_saver", 0.1),
+            ("bot:wild_saver", 0.05),
+            ("bot:rules_of_thumb", 0.0),
+            ("bot:wild_saver", 0.0),
         ),
     ),
 }

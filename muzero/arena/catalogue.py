@@ -163,6 +163,7 @@ def _levels(ladder: LevelLadder) -> list[Offer]:
     found = []
     for level in ladder.levels:
         reach = f"Elo {level.elo:.0f}, {level.low:.0f} to {level.high:.0f}" if level.number > 1 else "a beginner, Elo 0"
+        reach = f"the strongest, {reach}" if level.number == len(ladder.levels) else reach
         spec, blunders = resolve(level.spec), level.blunders
         found.append(Offer(level.name, spec, ladder.game, ladder.players, reach, level.number, blunders))
     return found

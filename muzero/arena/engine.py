@@ -13,6 +13,7 @@ never ends the process. docs/engine.md has the schema and a client of 20 lines. 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from muzero.arena.requests import SCHEMA, Request, parse_request, positions_of
 from muzero.config.fields import require
 
 MOST_BYTES = 4 << 20  # of a line
+_ID = re.compile(rb'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')  # id at the beginning of a line that may be broken
 _MOST_LINES = 4096  # lines read ahead; more wait in the pipe
 
 HELP = {
@@ -75,7 +77,7 @@ class Engine:
                     self._require_playable(job.position)
                 jobs += found
             except (ValueError, RecursionError) as error:
-                yield _error(identity, str(error))
+                yield _error(identity or _named(line), str(error))
         for players in sorted({job.position.info.num_players for job in jobs}):
             group = [job for job in jobs if job.position.info.num_players == players]
             try:
@@ -143,6 +145,12 @@ def _read(line: bytes) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"line: expected JSON, got {line[:40]!r} ({error})") from None
+
+
+def _named(line: bytes) -> str | None:
+    """Id of a line that is no JSON, where its beginning shows one: whoever sent it learns which request was broken."""
+    found = _ID.match(line)
+    return found[1].decode(errors="replace") if found else None
 
 
 def _error(identity: str | None, message: str) -> dict[str, Any]:

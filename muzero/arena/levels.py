@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from muzero.agents.agent_spec import AgentSpec
+from muzero.agents.description import AgentSpec
 from muzero.runs.files import read_json
 from muzero.runs.schema import listing, real, record, text, whole
 
@@ -78,6 +78,14 @@ def read_levels(path: Path = FILE) -> tuple[LevelLadder, ...]:
     if not path.exists():
         return ()
     return tuple(_ladder(each) for each in read_json(path, _SCHEMA)["ladders"])
+
+
+def strongest_bot(game: str) -> str:
+    """Strongest bot among the levels of a game; "" if none of them is a bot."""
+    levels = [level for each in read_levels() if each.game == game for level in each.levels]
+    bots = [level for level in levels if level.spec.kind == "bot"]
+    best = max(bots, key=lambda level: (level.elo, -level.blunders), default=None)
+    return best.spec.target if best else ""
 
 
 def _ladder(content: dict[str, Any]) -> LevelLadder:

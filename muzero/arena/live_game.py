@@ -154,7 +154,10 @@ class LiveGame:
             mine = tables.render(0, seat).replace(" (you)", " " * 6).splitlines()
             lines = [own if f"seat {seat}" in own else line for line, own in zip(lines, mine, strict=True)]
         points = [after - score for after, score in zip(totals, before, strict=True)]
-        return RoundEnd("\n".join(lines), points, totals, slots)
+        text = "\n".join(lines)
+        if not self.done:  # the copy of the table was stopped, the match goes on
+            text = text.replace(", truncated", ", end of the round", 1)
+        return RoundEnd(text, points, totals, slots)
 
     # ---- what a seat may see -----------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import env
 from muzero.agents.value_model import PublicFeatures, ValueModel, fit_value_model
+from muzero.arena.levels import strongest_bot
 from muzero.arena.position import Position, belief_report
 
 WORLDS = 64  # of an analysis during a game
@@ -87,7 +88,7 @@ def play_out(tables: env.VecEnv, model: ValueModel, worlds: int, seed: int, *, r
     number = np.repeat(np.arange(worlds, dtype=np.uint64), len(legal)) ^ np.uint64(seed & ~0xFFFFFFFF)
     copies.determinize(np.full(count, seat, np.int8), number)
     copies.step(np.tile(np.array(legal, np.int64), worlds))
-    bots = [copies.bot(copies.default_bot)] * players
+    bots = [copies.bot(strongest_bot(tables.game) or copies.default_bot)] * players
     copies.playout(bots, until="round")
     chances = model.values(copies, np.arange(count))[:, :, 0].reshape(worlds, len(legal), players)
     if not ranks:

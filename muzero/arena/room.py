@@ -132,7 +132,10 @@ class Room:
         raise ValueError("token: expected the one of a seat in this room")
 
     def enter(self, seat: int, client: Client) -> None:
-        """Connect a person's browser to the seat; an older connection of the seat no longer gets anything."""
+        """Connect a person's browser to the seat; an older connection of the seat is told, and gets nothing more."""
+        older = self.seats[seat].client
+        if older is not None and older is not client:
+            older.send(encode({"type": "moved", "room": self.code}))
         self.seats[seat].client, self.seats[seat].left = client, False
         self.changed()
 
@@ -175,6 +178,7 @@ class Room:
         require(self.live.turn == turn, "turn", str(self.live.turn), turn)
         offer = self.rooms.catalogue.analyst(self.live.game, self.live.players)
         self.unrated.add("advice")
+        self.rooms.store.save_room(self.code, self.content())  # a restart does not forget it
         report = await self.rooms.brain.analyse(offer, self.live)
         report.pop("milliseconds", None)  # the only number that is no function of what the seat sees
         name = offer.name if offer else SIMULATION

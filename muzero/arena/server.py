@@ -286,7 +286,7 @@ class Arena:
     def _received(self, connection: Connection, message: messages.Upload) -> str | None:
         """Collect the parts of a file; id of the game once the last one is there."""
         connection.parts.append(message.part)
-        size = sum(map(len, connection.parts))
+        size = sum(map(len, connection.parts)) + len(connection.parts)  # empty parts are bounded, too
         if size > self.limits.file:
             connection.parts.clear()
             raise ValueError(f"upload: expected at most {self.limits.file} characters, got {size}")

@@ -1,4 +1,4 @@
-"""Play in a terminal against any agents; `?` shows what a trained agent would do, and why.
+"""Play in a terminal against any agents; `?` shows what a trained agent, or a simulation, would do, and why.
 
     python -m muzero.play [game=skyjo] [you=0] [opponents=AGENT] [key=value ...]
 
@@ -28,11 +28,14 @@ from muzero.agents import agent_spec
 from muzero.agents.agent_spec import AgentSpec, build, join_options, resolve, trained_for
 from muzero.agents.situation import Agent, Situation
 from muzero.arena.analysis import Analyst, default_analyst
-from muzero.arena.live_game import Event, LiveGame, RoundEnd
+from muzero.arena.live_game import SIMULATION, Event, LiveGame, RoundEnd
+from muzero.arena.playouts import PlayoutAnalyst
 from muzero.arena.position import Position, card_names, exact_belief
 from muzero.config.fields import require
 from muzero.matches.arguments import describe_keys, parse_overrides
 from muzero.runs import hints
+
+_ACTIONS = 12  # that advice lists
 
 HELP = {
     "game": "game to play; by default the one that an opponent was trained for, else the first that agents know",
@@ -40,7 +43,8 @@ HELP = {
     "players": "players at the table; by default 2, or as many as opponents are named",
     "opponents": "one agent for all other seats, or [AGENT,AGENT] for each; by default the one shipped for the game, "
     "else its default bot",
-    "adviser": "agent with search that answers ?; by default an opponent that can, else the one shipped for the game",
+    "adviser": "agent with search that answers ?; by default an opponent that can, else the one shipped for the game, "
+    "else a simulation with the real rules",
     "rules": "a named rule set, or options, such as rules.target=50; docs/games/GAME.md lists them",
     "seed": "seed of the cards; by default a new one",
     "record": "file of the game record; by default runs/games/GAME-SEED.json",
@@ -71,7 +75,7 @@ class Session:
       live: the game.
       agents: [P] agents by seat, None where the person sits.
       names: [P] names of the players.
-      adviser: agent that answers ?; None if there is none for the game.
+      adviser: agent that answers ?; None for a simulation with the real rules.
       ask: prints a prompt and returns the person's answer.
     """
 
@@ -85,6 +89,7 @@ class Session:
     ) -> None:
         self.live, self.agents, self.names, self.adviser, self.ask = live, agents, names, adviser, ask
         self.seat = agents.index(None) if None in agents else None
+        self._simulation = PlayoutAnalyst()
         self.console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 
     def run(self) -> None:
@@ -137,22 +142,14 @@ class Session:
         """Print what the adviser would do and why: its search, its values, and what is known about hidden cards."""
         position = Position.at(self.live.tables)
         if self.adviser is None:
-            self.say("no trained agent is there for this game and number of players (adviser=AGENT names one)", "red")
+            report, name = self._simulation.analyse([self.live.tables])[0], SIMULATION
         else:
-            report = self.adviser.analyse([position])[0]
-            table = Table(title=f"{self.adviser.spec} would choose: {report['name']}", title_justify="left")
-            for column in ("action", "prior", "visits", "value", "choice"):
-                table.add_column(column, justify="left" if column == "action" else "right")
-            best = sorted(report["actions"], key=lambda each: (each["action"] != report["action"], -each["policy"]))
-            for each in best[:12]:
-                q = "" if each["q"] is None else f"{each['q']:+.3f}"
-                style = "bold" if each["action"] == report["action"] else ""
-                numbers = f"{each['prior']:.1%}", f"{each['visits']:.1f}", q, f"{each['policy']:.1%}"
-                table.add_row(each["name"], *numbers, style=style)
-            self.console.print(table)
-            if report["winner"]:
-                chances = ", ".join(f"{self.who(s)} {share:.0%}" for s, share in enumerate(report["winner"]))
-                self.say(f"chance to win: {chances}")
+            report, name = self.adviser.analyse([position])[0], str(self.adviser.spec)
+        self.show_actions(report, name)
+        if report["winner"]:
+            chances = ", ".join(f"{self.who(s)} {share:.0%}" for s, share in enumerate(report["winner"]))
+            self.say(f"chance to win: {chances}")
+        if report["line"]:
             steps = [step["name"] + (f" ({step['outcome']})" if step["outcome"] else "") for step in report["line"]]
             self.say(f"expected line: {', '.join(steps)}")
         pools = exact_belief(position)
@@ -160,6 +157,26 @@ class Session:
             shares = zip(card_names(self.live.info), pools[0], strict=True)
             text = "  ".join(f"{name}: {share:.1%}" for name, share in shares if share)
             self.say(f"a card that you cannot see is exactly: {text}", "dim")
+
+    def show_actions(self, report: dict[str, Any], name: str) -> None:
+        """Print what a report finds about the actions, the chosen one first."""
+        simulated = self.adviser is None
+        columns = ("value", "+-", "is best") if simulated else ("prior", "visits", "value", "choice")
+        table = Table(title=f"{name} would choose: {report['name']}", title_justify="left")
+        for column in ("action", *columns):
+            table.add_column(column, justify="left" if column == "action" else "right")
+        best = sorted(report["actions"], key=lambda each: (each["action"] != report["action"], -each["policy"]))
+        for each in best[:_ACTIONS]:
+            q = "" if each["q"] is None else f"{each['q']:+.3f}"
+            if simulated:
+                numbers: tuple[str, ...] = q, f"{2 * each['error']:.3f}", f"{each['policy']:.1%}"
+            else:
+                numbers = f"{each['prior']:.1%}", f"{each['visits']:.1f}", q, f"{each['policy']:.1%}"
+            table.add_row(each["name"], *numbers, style="bold" if each["action"] == report["action"] else "")
+        self.console.print(table)
+        if simulated:
+            worlds = report["actions"][0]["visits"]
+            self.say(f"every action in {worlds} deals of the hidden cards, played out by a bot", "dim")
 
     def show_table(self) -> None:
         """Print the table as the person sees it."""
@@ -253,7 +270,7 @@ def open_session(config: PlayConfig, ask: Callable[[str], str]) -> Session:
 
 
 def _adviser(config: PlayConfig, specs: Sequence[AgentSpec]) -> Analyst | None:
-    """Agent that answers ?: the one that is named, an opponent with search, or the one shipped for the game."""
+    """Agent that answers ?: the one that is named, an opponent with search, or the one shipped for the game, if any."""
     if config.adviser:
         found = Analyst(AgentSpec.parse(config.adviser), batch=1)
         require(found.game == config.game, "adviser", f"an agent for {config.game}", config.adviser)

@@ -58,7 +58,9 @@ async function click(page, number) {
   const down = page.locator('.own button.card[title*="face down"]');
   const any = page.locator("button.card.legal");
   const discard = page.locator("text=Discard it and turn a card over");
-  if (number % 3 === 0 && (await discard.isVisible())) await discard.click();
+  const target = page.locator("button.card.target");
+  if (await target.count()) await target.first().click();
+  else if (number % 3 === 0 && (await discard.isVisible())) await discard.click();
   else if (await down.count()) await down.first().click();
   else if (await any.count()) await any.nth(number % (await any.count())).click();
   else return;
@@ -202,6 +204,7 @@ const scenarios = {
     await page.click("text=The most costly one");
     await page.waitForSelector(".quiz");
     const told = await page.locator(".verdict").count();
+    const next = await page.locator("text=Next mistake").count();
     await page.locator(".quiz button").first().click();
     await page.waitForSelector(".verdict");
     await page.screenshot({ path: join(pictures, "review.png"), fullPage: true });
@@ -211,7 +214,7 @@ const scenarios = {
     });
     await page.click("text=What would an agent have done");
     await page.waitForSelector("text=The same deal as before");
-    return { mistakes: mistakes > 0, told, sums: sums.map((each) => Math.abs(each) <= 0.35), verdict: true };
+    return { mistakes: mistakes > 0, told, next, sums: sums.map((each) => Math.abs(each) <= 0.35), verdict: true };
   },
 
   async advice() {
@@ -297,6 +300,51 @@ const scenarios = {
     await ada.reload();
     await ada.waitForSelector(".board");
     return { players: await bob.locator(".seats li").count(), before, after: await ada.locator(".log li").count() };
+  },
+
+  // Leaves a table and returns, opens it in a second window, and follows the link of another room.
+  async returning() {
+    const page = await visit();
+    await open(page);
+    const room = await page.locator(".room strong").innerText();
+    await page.click(".table nav >> text=Leave");
+    await page.waitForSelector(".return");
+    await page.reload();
+    await page.click(".return button");
+    await page.waitForSelector(".board");
+    const back = (await page.locator(".room strong").innerText()) === room;
+    const second = await page.context().newPage();
+    await second.goto(url);
+    await second.waitForSelector(".board");
+    await page.click("text=Play here");
+    await second.waitForSelector("text=Your seat is now in another window");
+    await second.close();
+    const host = await visit();
+    await open(host, { person: true });
+    const code = await host.locator(".room strong").innerText();
+    await page.goto("about:blank");
+    await page.goto(`${url}#${code.toLowerCase()}`);
+    await page.click("text=Join a room");
+    await page.waitForSelector(".board");
+    return { back, joined: (await page.locator(".room strong").innerText()) === code };
+  },
+
+  // The lesson goes on with what the player does, and the finished game is dealt again with seats swapped.
+  async lesson() {
+    const page = await visit();
+    await open(page, { game: "L.A.M.A.", round: true, lesson: false });
+    await page.locator(".lesson button", { hasText: "Next" }).click();
+    await page.waitForSelector("text=Decide now");
+    await page.waitForSelector(".prompt.mine");
+    await page.keyboard.press("f");
+    await page.waitForSelector("text=That was a turn");
+    await page.locator(".lesson button", { hasText: "Play" }).click();
+    await page.click("text=Go on");
+    await page.waitForSelector(".result");
+    const cards = async () => (await page.locator(".own .card").evaluateAll((all) => all.map((each) => each.getAttribute("aria-label")))).join(" ");
+    await page.click("text=The same deal with seats swapped");
+    await page.waitForFunction(() => !document.querySelector(".result") && document.querySelector(".board"));
+    return { cards: await cards(), other: (await page.locator(".others h3").innerText()).split(" 0")[0] };
   },
 
   async phone() {

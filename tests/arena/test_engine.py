@@ -143,6 +143,24 @@ def test_a_bad_request_gets_an_error_with_its_id_that_names_the_key(
     assert "action" in good
 
 
+@pytest.mark.parametrize(
+    ("line", "identity"),
+    [
+        (b'{"id": "a", "record": {', "a"),
+        (b' { "id":"b-1" "record": 5}', "b-1"),
+        (b'{"id": "deep", "record": ' + b"[" * 100_000, "deep"),
+        (b'{"record": {"id": "inner"', None),
+        (b"garbage", None),
+    ],
+)
+def test_a_line_that_is_no_json_gets_an_error_with_the_id_that_it_begins_with(
+    engine: Engine, line: bytes, identity: str | None
+) -> None:
+    (answer,) = engine.answer([line])
+    assert answer["id"] == identity
+    assert answer["error"].startswith("line: expected JSON")
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),

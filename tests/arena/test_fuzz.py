@@ -43,6 +43,27 @@ SCRAPS: tuple[Any, ...] = (
 )
 KEYS = ("type", "game", "rules", "seats", "you", "name", "think", "room", "token", "turn", "action", "seed", "device")
 KEYS += ("id", "seat", "start", "part", "last", "same_deal")
+GOOD: list[dict[str, Any]] = [
+    {"type": "create", "game": "skyjo", "seats": [None, "greedy"], "you": 0, "name": "Eve"},
+    {"type": "create", "game": "lama", "seats": [None, None, "random"], "you": 0, "name": "Eve", "think": False},
+    {"type": "create", "game": "skipbo", "seats": ["hpvp", None], "you": 1, "name": "Eve", "rules": {"stock": 5}},
+    {"type": "start"},
+    {"type": "again"},
+    {"type": "record"},
+    {"type": "leave"},
+    {"type": "ping"},
+    {"type": "resume", "room": "AAAAAA", "token": "x" * 32},
+    {"type": "join", "room": "AAAAAA", "name": "Eve"},
+    {"type": "gallery"},
+    {"type": "results"},
+    {"type": "upload", "part": '{"format": 1}', "last": True},
+    {"type": "upload", "part": "[" * 3000, "last": False},
+    {"type": "watch", "game": "lama", "seats": ["random", "strategy_1"]},
+    {"type": "frames", "id": "0" * 16, "seat": 0, "start": 0},
+    {"type": "same_cards", "id": "0" * 16, "seat": 0},
+    {"type": "review", "id": "0" * 16, "seat": 0},
+    *({"type": "act", "turn": 0, "action": action} for action in range(8)),
+]
 
 
 def fuzzed(rng: random.Random, good: list[dict[str, Any]]) -> str:
@@ -79,27 +100,6 @@ async def attack(rooms: Rooms, count: int, seed: int) -> dict[str, int]:
     rng = random.Random(seed)
     arena = Arena(rooms, Limits())
     connections = [Connection(Socket(), Limits(backlog=16)) for _ in range(4)]  # type: ignore[arg-type]
-    good: list[dict[str, Any]] = [
-        {"type": "create", "game": "skyjo", "seats": [None, "greedy"], "you": 0, "name": "Eve"},
-        {"type": "create", "game": "lama", "seats": [None, None, "random"], "you": 0, "name": "Eve", "think": False},
-        {"type": "create", "game": "skipbo", "seats": ["hpvp", None], "you": 1, "name": "Eve", "rules": {"stock": 5}},
-        {"type": "start"},
-        {"type": "again"},
-        {"type": "record"},
-        {"type": "leave"},
-        {"type": "ping"},
-        {"type": "resume", "room": "AAAAAA", "token": "x" * 32},
-        {"type": "join", "room": "AAAAAA", "name": "Eve"},
-        {"type": "gallery"},
-        {"type": "results"},
-        {"type": "upload", "part": '{"format": 1}', "last": True},
-        {"type": "upload", "part": "[" * 3000, "last": False},
-        {"type": "watch", "game": "lama", "seats": ["random", "strategy_1"]},
-        {"type": "frames", "id": "0" * 16, "seat": 0, "start": 0},
-        {"type": "same_cards", "id": "0" * 16, "seat": 0},
-        {"type": "review", "id": "0" * 16, "seat": 0},
-        *({"type": "act", "turn": 0, "action": action} for action in range(8)),
-    ]
     found = {"answered": 0, "refused": 0}
     for _ in range(count):
         connection = rng.choice(connections)
@@ -107,7 +107,7 @@ async def attack(rooms: Rooms, count: int, seed: int) -> dict[str, int]:
             live = connection.room.live
             text = json.dumps({"type": "act", "turn": live.turn, "action": rng.choice(live.legal or [0])})
         else:
-            text = fuzzed(rng, good)
+            text = fuzzed(rng, GOOD)
         try:
             await arena.answer(connection, parse_message(text))
             found["answered"] += 1

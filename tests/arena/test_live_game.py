@@ -24,6 +24,7 @@ def test_points_of_the_rounds_add_up_to_the_scores_and_the_record_is_good(game: 
     ends = [event.round_end for event in live.events if event.round_end]
     assert [sum(end.points[seat] for end in ends) for seat in range(players)] == live.tables.scores[0].tolist()
     assert ends[-1].totals == live.tables.scores[0].tolist()
+    assert all("end of the round" in end.text and "truncated" not in end.text for end in ends[:-1])
     assert all(event.text for event in live.events)
     record = live.record(["x"] * players)
     assert record.commitment == FairDeal(5, "ab").commitment

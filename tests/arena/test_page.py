@@ -98,6 +98,16 @@ def test_two_browsers_play_at_one_table_and_a_reload_returns_to_the_seat(
     assert seen["after"] >= seen["before"] > 0
 
 
+def test_a_person_who_left_returns_and_a_link_leads_to_its_room(run: Scenario) -> None:
+    assert run("returning") == {"back": True, "joined": True}
+
+
+def test_the_lesson_walks_along_with_a_turn_and_seats_are_swapped_in_one_click(run: Scenario) -> None:
+    seen = run("lesson")
+    assert len(seen["cards"].split()) == 6, "a new hand of six cards"
+    assert seen["other"].startswith("Level")
+
+
 def test_all_games_fit_a_phone_and_every_control_has_a_name(run: Scenario) -> None:
     for game, seen in run("phone").items():
         assert seen["wider"] <= 0, f"{game} is wider than a phone"
@@ -134,7 +144,7 @@ def test_a_record_is_loaded_looked_at_and_shared_by_its_address(run: Scenario, r
 
 
 def test_a_review_asks_before_it_tells_and_its_ledger_adds_up(run: Scenario, record: tuple[Path, GameRecord]) -> None:
-    assert run("review", record[0]) == {"mistakes": True, "told": 0, "sums": [True, True], "verdict": True}
+    assert run("review", record[0]) == {"mistakes": True, "told": 0, "next": 1, "sums": [True, True], "verdict": True}
 
 
 def test_advice_is_there_for_games_without_a_trained_agent(run: Scenario) -> None:

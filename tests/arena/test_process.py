@@ -61,11 +61,54 @@ def my_turn(link: ClientConnection) -> dict[str, Any]:
             return view
 
 
+def decide(link: ClientConnection, view: dict[str, Any]) -> dict[str, Any]:
+    """Make the first legal decision, unless the game is over; return the view at the next own turn."""
+    if view["done"]:
+        return view
+    link.send(json.dumps({"type": "act", "turn": view["turn"], "action": view["legal"][0]}))
+    while (after := my_turn(link))["turn"] == view["turn"]:
+        pass
+    return after
+
+
+OPPONENTS = (("skyjo", "skyjo-belief, 4 simulations"), ("lama", "strategy_1"), ("skipbo", "hpvp"))
+
+
+def test_all_games_go_on_after_the_server_is_killed_in_the_middle_of_decisions(port: int, store: str) -> None:
+    """Twelve games, each with a decision on its way when the server dies: it was carried out, or never made."""
+    games: list[tuple[ClientConnection, dict[str, Any], dict[str, Any]]] = []
+    with server(port, store) as process:
+        for number in range(12):  # the later, the further
+            game, opponent = OPPONENTS[number % 3]
+            link = open_socket(port).__enter__()
+            create = {"type": "create", "game": game, "seats": [None, opponent], "you": 0, "name": "Ada"}
+            seated, view = ask(link, "seated", **create), my_turn(link)
+            for _ in range(number):
+                view = decide(link, view)
+            games.append((link, seated, view))
+        for link, _, view in games:
+            if not view["done"]:
+                link.send(json.dumps({"type": "act", "turn": view["turn"], "action": view["legal"][0]}))
+        process.kill()  # SIGKILL
+        process.join()
+    for link, _, _ in games:
+        link.close()
+    with server(port, store):
+        for _, seated, before in games:
+            with open_socket(port) as link:
+                ask(link, "seated", type="resume", room=seated["room"], token=seated["token"])
+                view = my_turn(link)
+                assert view == before or view["turn"] > before["turn"]
+                for _ in range(3):
+                    view = decide(link, view)
+                assert view["done"] or view["turn"] >= before["turn"] + 3
+
+
 def test_games_go_on_after_the_server_is_killed(port: int, store: str) -> None:
     seats: list[dict[str, Any]] = []
     before: list[dict[str, Any]] = []
     with server(port, store) as process:
-        for game, opponent in (("skyjo", "skyjo-belief, 4 simulations"), ("lama", "strategy_1"), ("skipbo", "hpvp")):
+        for game, opponent in OPPONENTS:
             with open_socket(port) as link:
                 create = {"type": "create", "game": game, "seats": [None, opponent], "you": 0, "name": "Ada"}
                 seats.append(ask(link, "seated", **create))

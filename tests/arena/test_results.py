@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from starlette.testclient import TestClient
 from muzero.agents.agent_spec import AgentSpec
 from muzero.arena.levels import Level, LevelLadder
 from muzero.arena.results import as_csv, ratings, result_of
-from tests.arena.conftest import Browser, connect
+from tests.arena.conftest import Browser, connect, make_rooms
 
 
 def result(ranks: list[int], names: tuple[str, ...] = ("Ada", "greedy"), rated: bool = True) -> dict[str, Any]:
@@ -82,6 +83,23 @@ def test_the_server_tells_and_exports_results_and_advice_is_noted(client: TestCl
         assert exported["ratings"] == answer["ratings"]
         rows = list(csv.DictReader(io.StringIO(client.get("/results.csv").text)))
         assert [row["name"] for row in rows] == ["Ada", "greedy"]
+
+
+def test_a_restart_does_not_forget_that_advice_was_asked_for(
+    open_client: Callable[..., TestClient], store: str
+) -> None:
+    with connect(open_client(make_rooms(store))) as session:
+        browser = Browser(session)
+        seated = browser.create(None, "strategy_1", game="lama", rules={"episode": "round"})
+        state = browser.get("state")
+        while state["view"]["to_play"] != 0:
+            state = browser.get("state")
+        browser.ask("think", type="think", turn=state["view"]["turn"])
+    with connect(open_client(make_rooms(store))) as session:
+        browser = Browser(session)
+        browser.ask("seated", type="resume", room=seated["room"], token=seated["token"])
+        browser.play(0)
+        assert browser.ask("results", type="results")["results"][0]["unrated"] == ["advice"]
 
 
 def test_a_game_in_which_advice_was_asked_for_is_not_rated(client: TestClient) -> None:

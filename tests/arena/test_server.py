@@ -108,6 +108,7 @@ def test_a_second_connection_takes_the_seat_from_the_first(client: TestClient) -
         first, second = Browser(one), Browser(two)
         seated = first.create(None, None)
         second.ask("seated", type="resume", room=seated["room"], token=seated["token"])
+        assert first.get("moved")["room"] == seated["room"], "whoever looks at the first window is told"
         assert "expected a seat first" in first.ask("error", type="start")["message"]
 
 

@@ -107,7 +107,9 @@ def test_leaving_keeps_no_record_and_help_lists_the_actions(
     assert main(["game=lama", "players=3", "opponents=bot:strategy_1", "seed=1"], answers("h", "?")) == 0
     out = capsys.readouterr().out
     assert "#8" in out
-    assert "no trained agent is there for this game" in out
+    assert "simulation with the real rules would choose: " in out
+    assert "every action in 64 deals of the hidden cards" in out
+    assert "chance to win: seat 0 (you)" in out
     assert "a card that you cannot see is exactly: 1: " in out
     assert "no record is kept" in out
     assert list(tmp_path.iterdir()) == []

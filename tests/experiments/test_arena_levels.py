@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from env import describe
 from experiments import arena_levels
 from muzero.agents.agent_spec import AgentSpec, build
+from muzero.agents.blunders import Blundering
 from muzero.arena.catalogue import Catalogue
-from muzero.arena.levels import read_levels
+from muzero.arena.levels import read_levels, strongest_bot
+from muzero.matches.paired_games import paired_games
+from muzero.stats.intervals import wilson
 
 
 @pytest.mark.parametrize(
@@ -59,13 +63,45 @@ def test_an_unknown_ladder_is_an_error_in_one_line(tmp_path: Path, capsys: pytes
 
 def test_the_levels_that_come_with_the_project_can_be_played() -> None:
     ladders = read_levels()
-    assert "lama" in {ladder.game for ladder in ladders}
+    found = {(ladder.game, ladder.players) for ladder in ladders}
+    assert found == {("skyjo", 2), ("skyjo", 0), ("lama", 0), ("skipbo", 0)}, "every game, at every number of players"
     catalogue = Catalogue(["skyjo", "lama", "skipbo"])
     for ladder in ladders:
-        assert len(ladder.levels) >= 3
-        assert all(low.elo < high.elo for low, high in zip(ladder.levels, ladder.levels[1:], strict=False))
+        assert len(ladder.levels) >= 6
         players = ladder.players or describe(ladder.game).max_players
         for level in ladder.levels:
             build(AgentSpec.parse(str(level.spec)), ladder.game, players, batch=1)
             found = catalogue.find(ladder.game, level.name, players)
             assert (found.level, found.blunders) == (level.number, level.blunders)
+
+
+def test_every_level_won_against_the_one_below_and_is_surely_stronger() -> None:
+    for ladder in read_levels():
+        assert ladder.levels[0].elo == 0
+        for number, (low, high) in enumerate(pairwise(ladder.levels)):
+            won, lost = ladder.points[number + 1][number], ladder.points[number][number + 1]
+            assert won + lost >= 400, f"{ladder.game}, {high.name}: games against {low.name}"
+            interval = wilson(won, round(won + lost))
+            assert interval.low > 0.5, f"{ladder.game}: {high.name} against {low.name}"
+            assert high.elo - low.elo >= 50, f"{ladder.game}: {high.name} above {low.name}"
+        for row, column in combinations(range(len(ladder.levels)), 2):
+            games = ladder.points[row][column] + ladder.points[column][row]
+            assert ladder.points[row][column] <= games / 2, "no level loses against a lower one"
+
+
+def test_the_bot_that_plays_out_is_the_strongest_that_was_measured() -> None:
+    assert {game: strongest_bot(game) for game in ("skyjo", "lama", "skipbo", "kuhn")} == {
+        "skyjo": "greedy",
+        "lama": "strategy_1",
+        "skipbo": "wild_saver",
+        "kuhn": "",
+    }
+
+
+def test_a_level_wins_half_against_itself() -> None:
+    ladder = next(each for each in read_levels() if each.game == "skipbo")
+    level = ladder.levels[4]
+    one, other = (Blundering(build(level.spec, "skipbo", 2, batch=256), level.blunders) for _ in range(2))
+    games = paired_games(one, other, 200, game="skipbo", players=2, seed=1)
+    interval = wilson(float(games.won.sum()), len(games))
+    assert interval.low < 0.5 < interval.high

@@ -8,7 +8,7 @@ import { Table } from "./table.js";
 import { Viewer } from "./viewer.js";
 import { Watch } from "./watch.js";
 
-const EMPTY = { connected: false, games: null, state: null, think: null, values: [], error: "", record: null };
+const EMPTY = { connected: false, games: null, state: null, think: null, values: [], error: "", record: null, moved: false };
 const LOOKING = { gallery: null, viewing: null, reviews: {}, results: null, compare: null };
 
 // State of the page after a message of the server.
@@ -31,8 +31,11 @@ function reduce(page, message) {
         values: sameGame ? page.values : [],
         record: sameGame ? page.record : null,
         error: "",
+        moved: false,
       };
     }
+    case "moved":
+      return { ...page, moved: true };
     case "think": {
       const current = page.state && message.turn === page.state.view.turn;
       const values = [...page.values.filter((each) => each.turn !== message.turn), point(message)];
@@ -100,18 +103,20 @@ function App() {
     addEventListener("hashchange", moved);
     const receive = (message) => {
       if (message.type === "seated") {
+        link.current.resuming = false;
         saveSeat({ room: message.room, token: message.token });
         if (routeOf(location.hash).kind === "play") history.replaceState(null, "", `#${message.room}`);
       }
       if (message.type === "left") {
-        saveSeat(null);
+        const over = latest.current && latest.current.view.done;
+        saveSeat(over ? null : { ...savedSeat(), left: true });
         history.replaceState(null, "", "#");
       }
       if (message.type === "loaded") go(`game/${message.id}`);
       if (message.type === "error") {
         queue.current = [];
-        const seat = savedSeat();
-        if (seat && !latest.current && /^(room|token):/.test(message.message)) saveSeat(null);
+        if (link.current.resuming && /^(room|token):/.test(message.message)) saveSeat(null);
+        link.current.resuming = false;
       }
       dispatch(message);
       if (message.type === "state" && queue.current.length) {
@@ -140,7 +145,7 @@ function App() {
           ? html`<${Results} ...${shared} />`
           : page.state
             ? html`<${Table} ...${shared} act=${act} />`
-            : html`<${Lobby} games=${page.games} send=${send} />`;
+            : html`<${Lobby} games=${page.games} send=${send} seat=${savedSeat()} resume=${() => link.current.resume()} />`;
   const atTable = route.kind === "play" && page.state;
   const tab = (kind, hash, words) => html`<a href=${`#${hash}`} aria-current=${route.kind === kind ? "page" : null}>${words}</a>`;
   const room = savedSeat();
@@ -150,6 +155,7 @@ function App() {
       ${tab("play", page.state && room ? room.room : "", page.state ? "Back to the table" : "Play")} ${tab("watch", "watch", "Watch")} ${tab("results", "results", "Results")}
     </nav>`}
     ${!page.connected && html`<p class="banner" role="status">Connecting to the server…</p>`}
+    ${page.moved && html`<p class="banner" role="status">Your seat is now in another window. <button type="button" onClick=${() => link.current.resume()}>Play here</button></p>`}
     ${page.error && html`<p class="banner error" role="alert">${page.error}</p>`}
     ${screen}
   `;

@@ -5,10 +5,15 @@
 //   Board                 component {state, before, act, think}: the table; act(...actions) decides
 //   Cards                 component {cards}: the cards of one player at the end of a round
 //   note(end, seat)       a remark on a player's points at the end of a round, or ""
-//   tutorial              steps of a first turn, in words
+//   words(text)           names of actions and events in the words of the page; may be left out
+//   tutorial              steps of a first turn: {text, until(view, mine, acted)}; a step with `until` ends when that
+//                         is true; `mine`: it is the own turn, `acted`: the player has decided during the step
 
 import { lama } from "./games/lama.js";
 import { skipbo } from "./games/skipbo.js";
 import { skyjo } from "./games/skyjo.js";
 
 export const GAMES = { skyjo, lama, skipbo };
+
+// Name of an action, or event, in the words of the page.
+export const inWords = (game, text) => (GAMES[game] && GAMES[game].words ? GAMES[game].words(text) : text);

@@ -2,14 +2,15 @@
 
 import { html, useState } from "./vendor/htm-preact.js";
 import { GAMES } from "./games.js";
+import { ROOM } from "./link.js";
 import { AgentOptions, agentsFor } from "./watch.js";
 
 const NAME = "arena-name";
 const FOR_TRAINING = ["round_reward", "time_penalty"]; // rules that change rewards and nothing at the table
 
-export function Lobby({ games, send }) {
+export function Lobby({ games, send, seat, resume }) {
   const [name, setName] = useState(localStorage.getItem(NAME) || "");
-  const [code, setCode] = useState(/^#[A-Za-z0-9]{6}$/.test(location.hash) ? location.hash.slice(1) : "");
+  const [code, setCode] = useState(ROOM.test(location.hash) ? location.hash.slice(1).toUpperCase() : "");
   const [picked, setPicked] = useState("");
   if (!games) return html`<main class="lobby"><h1>Arena</h1></main>`;
   const known = games.filter((each) => GAMES[each.name]);
@@ -27,6 +28,7 @@ export function Lobby({ games, send }) {
   return html`<main class="lobby">
     <h1>Arena</h1>
     <p>Play cards against people and trained agents.</p>
+    ${seat && html`<p class="banner return">A table waits for you. <button type="button" onClick=${resume}>Return to room ${seat.room}</button></p>`}
     <label class="field">Your name <input value=${name} maxlength="24" placeholder="Guest" onInput=${(e) => setName(e.target.value)} /></label>
     <fieldset class="games">
       <legend>Game</legend>

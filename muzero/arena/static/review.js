@@ -50,9 +50,9 @@ function Verdict({ quiz, actions }) {
   const words = answer === mistake.best ? "Right. " : answer === -1 ? "" : answer === mistake.played ? "That was played, and it cost. " : `You chose ${actions[answer]}. `;
   const marks = (action) => [action === mistake.best && "better", action === mistake.played && "played", action === answer && "your answer"].filter(Boolean).join(", ");
   return html`<section class="verdict" role="status">
-    <p><strong>${words}</strong>${mistake.played_name} was played; ${mistake.best_name} raises the chance to win by ${(100 * mistake.cost).toFixed(1)} points of a hundred (± ${(200 * mistake.error).toFixed(1)}).</p>
+    <p><strong>${words}</strong>${actions[mistake.played] || mistake.played_name} was played; ${actions[mistake.best] || mistake.best_name} raises the chance to win by ${(100 * mistake.cost).toFixed(1)} points of a hundred (± ${(200 * mistake.error).toFixed(1)}).</p>
     <div class="scroll" tabindex="0" role="region" aria-label="actions"><table><thead><tr><th scope="col">action</th><th scope="col">chance to win</th><th scope="col"></th></tr></thead>
-      <tbody>${mistake.actions.map((each) => html`<tr class=${each.action === mistake.best ? "best" : ""}><th scope="row">${each.name}</th>
+      <tbody>${mistake.actions.map((each) => html`<tr class=${each.action === mistake.best ? "best" : ""}><th scope="row">${actions[each.action] || each.name}</th>
         <td>${percent(each.chance)}</td><td>${marks(each.action)}</td></tr>`)}</tbody></table></div></section>`;
 }
 

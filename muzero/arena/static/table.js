@@ -1,12 +1,13 @@
 // Table: the board of the game, who sits where, what happened, the end of a round and of the game.
 
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
-import { GAMES } from "./games.js";
+import { GAMES, inWords } from "./games.js";
+import { swapSeats } from "./swap.js";
 import { Think } from "./think.js";
 
 const TUTORIAL = "arena-tutorial-done";
 
-export function Table({ page, send, act }) {
+export function Table({ page, send, act, dispatch }) {
   const { state, before, think } = page;
   const { view } = state;
   const game = GAMES[state.game];
@@ -22,6 +23,35 @@ export function Table({ page, send, act }) {
   }, [asks, view.turn]);
 
   useEffect(() => scrollTo(0, 0), [state.room]);
+
+  const step = lesson >= 0 ? game.tutorial[lesson] : null;
+  const since = useRef(0); // decisions before the step of the lesson
+  useEffect(() => {
+    since.current = view.turn;
+  }, [step]);
+  useEffect(() => {
+    const made = view.turn > since.current ? state.log.slice(since.current - view.turn) : [];
+    const acted = made.some(([seat]) => seat === view.seat);
+    if (step && step.until && step.until(view, mine, acted)) setLesson(lesson + 1);
+  }, [step, view.turn]);
+
+  // Whoever plays with keys goes on where the choices are: the card that had the focus is often gone with the decision.
+  const keys = useRef(false);
+  useEffect(() => {
+    const typed = () => (keys.current = true);
+    const pointed = () => (keys.current = false);
+    addEventListener("keydown", typed, true);
+    addEventListener("pointerdown", pointed, true);
+    return () => {
+      removeEventListener("keydown", typed, true);
+      removeEventListener("pointerdown", pointed, true);
+    };
+  }, []);
+  useEffect(() => {
+    if (!keys.current || !mine || document.activeElement !== document.body) return;
+    const choice = document.querySelector(".own button.card.legal, .board button");
+    if (choice) choice.focus();
+  }, [view.turn, mine]);
 
   useEffect(() => {
     setSeenRounds((seen) => Math.min(seen, state.rounds)); // another game starts at 0
@@ -67,8 +97,8 @@ export function Table({ page, send, act }) {
         <button type="button" onClick=${() => send({ type: "leave" })}>Leave</button>
       </nav>
     </header>
-    ${lesson >= 0 && html`<aside class="lesson" role="dialog" aria-label="How to play">
-      <p>${game.tutorial[lesson]}</p>
+    ${step && html`<aside class="lesson" role="dialog" aria-label="How to play">
+      <p>${step.text}</p>
       <p class="steps">${lesson + 1} of ${game.tutorial.length}</p>
       ${lesson + 1 < game.tutorial.length && html`<button type="button" class="primary" onClick=${() => setLesson(lesson + 1)}>Next</button>`}
       <button type="button" onClick=${stopLesson}>${lesson + 1 < game.tutorial.length ? "Skip" : "Play"}</button>
@@ -84,13 +114,13 @@ export function Table({ page, send, act }) {
         <${Seats} state=${state} />
         <section class="log" aria-label="what happened">
           <h2>What happened</h2>
-          <ol reversed>${[...state.log].reverse().map(([seat, text]) => html`<li><strong>${state.seats[seat].name}</strong> ${text}</li>`)}</ol>
+          <ol reversed>${[...state.log].reverse().map(([seat, text]) => html`<li><strong>${state.seats[seat].name}</strong> ${inWords(state.game, text)}</li>`)}</ol>
         </section>
         <${Fairness} state=${state} />
       </div>
     </div>
     ${roundOver && html`<${RoundEnd} state=${state} game=${game} close=${() => setSeenRounds(state.rounds)} />`}
-    ${view.done && !roundOver && html`<${Result} page=${page} send=${send} />`}
+    ${view.done && !roundOver && html`<${Result} page=${page} send=${send} dispatch=${dispatch} />`}
   </div>`;
 }
 
@@ -127,17 +157,27 @@ function RoundEnd({ state, game, close }) {
   </dialog>`;
 }
 
-function Result({ page, send }) {
+function Result({ page, send, dispatch }) {
   const { state, record } = page;
   const order = state.seats.map((_, i) => i).sort((a, b) => state.view.ranks[a] - state.view.ranks[b]);
   useEffect(() => send({ type: "record" }), [state.commitment]);
+  const names = state.seats.map((seat) => seat.name);
+  const facts = (page.games || []).find((each) => each.name === state.game);
+  const theirs = () => {
+    dispatch({ type: "compare", seat: state.seat, names, scores: state.view.scores, from: state.record });
+    send({ type: "same_cards", id: state.record, seat: state.seat });
+  };
   const file = record && URL.createObjectURL(new Blob([JSON.stringify(record) + "\n"], { type: "application/json" }));
   return html`<dialog open class="overlay result" aria-label="result">
     <h2>${state.view.ranks[state.seat] === 1 ? "You have won!" : "The game is over"}</h2>
     <ol>${order.map((i) => html`<li value=${state.view.ranks[i]}>${state.seats[i].name}: ${state.view.scores[i]}</li>`)}</ol>
     ${file && html`<a download=${`${state.game}-${state.room}.json`} href=${file}>Game record</a>`}
-    <a class="button" href=${`#game/${state.record}/${state.seat}/review`}>Review this game</a>
-    <button type="button" class="primary" onClick=${() => send({ type: "again" })}>Play again</button>
-    <button type="button" onClick=${() => send({ type: "leave" })}>Back to the lobby</button>
+    <div class="buttons">
+      <button type="button" class="primary" onClick=${() => send({ type: "again" })}>Play again</button>
+      <a class="button" href=${`#game/${state.record}/${state.seat}/review`}>Review this game</a>
+      <button type="button" onClick=${theirs}>What would an agent have done with my cards?</button>
+      <button type="button" onClick=${() => send(swapSeats(facts, state.game, names, state.seat, state.record))}>The same deal with seats swapped</button>
+      <button type="button" onClick=${() => send({ type: "leave" })}>Back to the lobby</button>
+    </div>
   </dialog>`;
 }

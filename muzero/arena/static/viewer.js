@@ -1,9 +1,9 @@
 // Viewer: a game decision by decision, forwards, backwards and at any speed, as one of the seats sees it.
 
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
-import { GAMES } from "./games.js";
+import { GAMES, inWords } from "./games.js";
 import { Review } from "./review.js";
-import { agentsFor } from "./watch.js";
+import { swapSeats } from "./swap.js";
 
 const SPEEDS = [0.5, 1, 2, 4, 8, 16]; // decisions per second
 const CHUNK = 16; // frames of an answer
@@ -22,7 +22,9 @@ export function Viewer({ page, route, send, go, dispatch }) {
   const [copied, setCopied] = useState(false);
   const frames = (viewing && viewing.frames[seat]) || {};
   const last = viewing ? viewing.decisions : 0;
-  const frame = frames[turn];
+  const kept = useRef(null); // the frame on the screen stays until the next one has come
+  if (frames[turn]) kept.current = frames[turn];
+  const frame = kept.current;
   const asked = useRef("");
 
   // Asks for what is missing: the frame on the screen, then those that come next.
@@ -99,11 +101,7 @@ export function Viewer({ page, route, send, go, dispatch }) {
     send({ type: "same_cards", id: viewing.record, seat });
   };
   const playIt = () => {
-    const you = (seat + 1) % names.length;
-    const known = facts ? agentsFor(facts, names.length).map((each) => each.name) : [];
-    const other = names.find((name) => known.includes(name)) || known[known.length - 1];
-    const places = names.map((name, i) => (i === you ? null : known.includes(name) ? name : other));
-    send({ type: "create", game: viewing.game, seats: places, you, name: localStorage.getItem("arena-name") || "Guest", same_deal: viewing.record });
+    send(swapSeats(facts, viewing.game, names, seat, viewing.record));
     go("");
   };
   const compare = page.compare && page.compare.from !== viewing.id ? page.compare : null;
@@ -118,7 +116,7 @@ export function Viewer({ page, route, send, go, dispatch }) {
       quizzing
         ? "There was something better here. What would you play?"
         : frame.event
-          ? `${names[frame.event.seat]} ${frame.event.text}`
+          ? `${names[frame.event.seat]} ${inWords(viewing.game, frame.event.text)}`
           : "The deal."
     }</p>
     <section class="controls" aria-label="decisions">
@@ -136,7 +134,7 @@ export function Viewer({ page, route, send, go, dispatch }) {
       <main>
         <${game.Board} state=${stateOf(frame, quizzing ? frame.view.legal : [])} before=${before ? stateOf(before, []) : null} act=${quizzing ? answer : () => {}} think=${null} />
         ${quizzing && html`<div class="choices quiz">
-          ${frame.view.legal.map((action) => html`<button type="button" onClick=${() => answer(action)}>${facts ? facts.actions[action] : action}</button>`)}
+          ${frame.view.legal.map((action) => html`<button type="button" onClick=${() => answer(action)}>${facts ? inWords(viewing.game, facts.actions[action]) : action}</button>`)}
           <button type="button" class="primary" onClick=${() => answer(-1)}>Tell me</button></div>`}
         ${frame.round_end && html`<section class="round"><h2>The round is over</h2><div class="others">${names.map((name, i) => html`<section class="player">
           <h3>${name} <span class="points">${frame.round_end.points[i] >= 0 ? "+" : ""}${frame.round_end.points[i]}</span></h3>
@@ -152,11 +150,11 @@ export function Viewer({ page, route, send, go, dispatch }) {
             <button type="button" onClick=${share}>${copied ? "Link copied" : "Copy link"}</button>
             <${Download} id=${viewing.record} name=${`${viewing.game}-${viewing.record}.json`} />
           </div></section>`}
-        ${reviewing && viewing.record && html`<${Review} page=${page} viewing=${viewing} seat=${seat} turn=${turn} send=${send} ask=${ask} quiz=${quiz} jump=${move} actions=${facts ? facts.actions : []} />`}
+        ${reviewing && viewing.record && html`<${Review} page=${page} viewing=${viewing} seat=${seat} turn=${turn} send=${send} ask=${ask} quiz=${quiz} jump=${move} actions=${facts ? facts.actions.map((each) => inWords(viewing.game, each)) : []} />`}
         <section aria-label="players"><h2>Players</h2><ul class="seats">${names.map((name, i) => html`<li class=${i === frame.view.to_play && !frame.view.done ? "active" : ""}>${name}
           ${frame.view.ranks ? html` <em>rank ${frame.view.ranks[i]}</em>` : ""} <span class="points">${frame.view.scores[i]}</span></li>`)}</ul></section>
         <section class="log" aria-label="what happened"><h2>What happened</h2>
-          <ol reversed>${events.map((each) => html`<li key=${each.turn}><strong>${names[each.event.seat]}</strong> ${each.event.text}</li>`)}</ol></section>
+          <ol reversed>${events.map((each) => html`<li key=${each.turn}><strong>${names[each.event.seat]}</strong> ${inWords(viewing.game, each.event.text)}</li>`)}</ol></section>
       </div>
     </div>
   </div>`;

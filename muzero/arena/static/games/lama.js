@@ -1,14 +1,14 @@
 // L.A.M.A.: shed the hand onto a pile that counts 1 to 6, llama, 1; cards left are points.
 
 import { html } from "../vendor/htm-preact.js";
-import { Card, badgeOf } from "../cards.js";
+import { Card, Choice, badgeOf } from "../cards.js";
 
 const DRAW = 7, FOLD = 8;
 const KINDS = 7, LLAMA = 7;
 const COLOURS = ["sky", "green", "yellow", "orange", "purple", "blue", "sky"];
 
 const nameOf = (card) => (card === LLAMA ? "llama" : String(card));
-const faceOf = (card) => ({ text: card === LLAMA ? "Ll" : String(card), colour: COLOURS[card - 1], marks: card === LLAMA ? 0 : Math.ceil(card / 2) });
+const faceOf = (card) => ({ text: card === LLAMA ? "" : String(card), picture: card === LLAMA ? "llama" : null, colour: COLOURS[card - 1], marks: card === LLAMA ? 0 : Math.ceil(card / 2) });
 
 // Cards of a hand from the tokens of its kinds.
 const handOf = (tokens) => tokens.flatMap((token) => Array.from({ length: token.count }, () => token.card));
@@ -25,9 +25,9 @@ function Board({ state, before, act, think }) {
     <div class=${players > 4 ? "others many" : "others"}>
       ${seen.player.slice(1).map(
         (player) => html`<section class=${(view.seat + player.owner) % players === view.to_play && !view.done ? "player active" : "player"}>
-          <h3>${name(player.owner)} <span class="points">${view.scores[(view.seat + player.owner) % players]}</span></h3>
+          <h3>${name(player.owner)} <span class="points">${view.scores[(view.seat + player.owner) % players]} points</span></h3>
           <div class="row">${Array.from({ length: player.cards }, (_, i) => html`<${Card} key=${i} small=${true} face=${null} label="hidden card" />`)}</div>
-          <p>${player.cards} cards${player.folded ? ", folded" : ""}</p>
+          <p>${player.cards} ${player.cards === 1 ? "card" : "cards"}${player.folded ? ", folded" : ""}</p>
         </section>`,
       )}
     </div>
@@ -36,11 +36,11 @@ function Board({ state, before, act, think }) {
       <figure><${Card} face=${faceOf(seen.pile[0].top)} label=${`pile, top ${nameOf(seen.pile[0].top)}`} moved=${moved} /><figcaption>Pile</figcaption></figure>
     </div>
     <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label=${state.watching ? `cards of ${name(0)}` : "your cards"}>
-      <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${view.scores[view.seat]}</span></h3>
-      <div class="row">${hand.map((card, i) => html`<${Card} key=${i} face=${faceOf(card)} label=${nameOf(card)} onChoose=${can(card - 1) ? () => act(card - 1) : null} badge=${badgeOf(think, card - 1)} />`)}</div>
+      <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${view.scores[view.seat]} points</span></h3>
+      <div class="row hand-cards">${hand.map((card, i) => html`<${Card} key=${i} face=${faceOf(card)} label=${nameOf(card)} onChoose=${can(card - 1) ? () => act(card - 1) : null} badge=${badgeOf(think, card - 1)} />`)}</div>
       ${seen.player[0].folded ? html`<p>${state.watching ? "Folded." : "You have folded."}</p>` : null}
     </section>
-    ${can(FOLD) && html`<div class="choices"><button type="button" onClick=${() => act(FOLD)}>Fold (F)</button></div>`}
+    ${can(FOLD) && html`<div class="choices"><${Choice} think=${think} action=${FOLD} onChoose=${() => act(FOLD)}>Fold (F): stop for this round<//></div>`}
   </div>`;
 }
 
@@ -50,15 +50,23 @@ export const lama = {
   Board,
   Cards: ({ cards }) => html`<div class="row">${handOf(cards.hand).map((card, i) => html`<${Card} key=${i} small=${true} face=${faceOf(card)} label=${nameOf(card)} />`)}</div>`,
   prompt(view) {
-    const top = view.observation.pile[0].top;
-    const next = (top % KINDS) + 1;
-    return `Your turn: play ${nameOf(top)} or ${nameOf(next)}${view.legal.includes(DRAW) ? ", draw a card" : ""}, or fold.`;
+    const cards = view.legal.filter((action) => action < DRAW).map((action) => nameOf(action + 1));
+    const can = [cards.length && `play ${cards.join(" or ")}`, view.legal.includes(DRAW) && "draw a card", view.legal.includes(FOLD) && "fold"].filter(Boolean);
+    const words = can.length > 1 ? `${can.slice(0, -1).join(", ")} or ${can[can.length - 1]}` : can.join("");
+    return `Your turn: ${words}.${cards.length ? "" : " None of your cards fits the pile."}`;
   },
-  note: () => "",
+  note(end, seat) {
+    const cards = handOf(end.cards[seat].hand);
+    const [kinds, points] = [[...new Set(cards)], end.points[seat]];
+    const worth = (card) => (card === LLAMA ? 10 : card);
+    if (!cards.length) return points < 0 ? `no card left: gives ${-points} back` : "no card left";
+    const once = kinds.reduce((all, card) => all + worth(card), 0);
+    return points === once && kinds.length < cards.length ? "equal cards count once" : "";
+  },
   keys: { d: DRAW, f: FOLD, 1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5, l: 6 },
   tutorial: [
-    "Get rid of your cards: each one may be played onto the same number or the next. After 6 comes the llama, after the llama 1.",
-    "If you cannot play or do not want to, draw a card, or fold and leave the round.",
-    "The round ends when a hand is empty or everybody has folded. Numbers left in your hand count once each, a llama ten.",
+    { text: "Get rid of your cards: each one may be played onto the same number or the next. After 6 comes the llama, after the llama 1." },
+    { text: "On your turn play a card with a frame. If you cannot or do not want to, draw a card, or fold and stop for this round. Decide now.", until: (view, mine, acted) => acted },
+    { text: "That was a turn. The round ends when a hand is empty or everybody has folded. Numbers left in your hand are points, equal ones once; a llama counts ten. The fewest points win." },
   ],
 };

@@ -1,13 +1,15 @@
 // Skip-Bo: empty the stock onto four common piles that count from 1 to 12.
 
 import { html, useState } from "../vendor/htm-preact.js";
-import { Card, badgeOf } from "../cards.js";
+import { Card, Choice, badgeOf } from "../cards.js";
 
 const DISCARDS = 40, PASS = 60; // first action that discards; the action that passes
 const SLOTS = 14; // of a player: stock, five hand cards, four discard piles, four building piles
 const STOCK = 0, HAND = 1, PILES = 6, BUILDING = 10;
 const WILD = 13, HIDDEN = 14;
 const TARGETS = 4;
+const LETTERS = ["w", "x", "y", "z"]; // names of a player's own piles
+const SOURCES = { s: "stock", a: "hand card 1", b: "hand card 2", c: "hand card 3", d: "hand card 4", e: "hand card 5", w: "pile w", x: "pile x", y: "pile y", z: "pile z" };
 
 const nameOf = (card) => (card === WILD ? "wild" : String(card));
 function faceOf(card) {
@@ -50,11 +52,11 @@ function Board({ state, before, act, think }) {
     const target = slot - PILES;
     const drop = slot >= PILES && slot < BUILDING && source !== null && isHand(source) && can(discard(source, target)) ? discard(source, target) : null;
     const choose = drop !== null ? () => go(drop) : view.legal.length && at.card && movable(slot) ? () => setPicked(picked === slot ? null : slot) : null;
-    const best = think && think.actions.find((each) => each.action === think.action);
-    const from = best && best.action < DISCARDS ? Math.floor(best.action / TARGETS) : best && best.action < PASS ? HAND + Math.floor((best.action - DISCARDS) / TARGETS) : -1;
+    const targets = Array.from({ length: TARGETS }, (_, t) => t);
+    const leaving = [...targets.map((t) => play(first(slot), t)), ...(isHand(slot) ? targets.map((t) => discard(first(slot), t)) : [])];
     const said = at.card ? nameOf(at.card) : "empty";
     return html`<${Card} key=${slot} empty=${!at.card} face=${at.card ? faceOf(at.card) : null} label=${`${label}: ${said}`} onChoose=${choose}
-      selected=${picked === slot} moved=${moved(0, slot)} badge=${from === slot ? { text: best.name, best: true } : drop !== null ? badgeOf(think, drop) : null} />`;
+      selected=${picked === slot} target=${drop !== null} moved=${moved(0, slot)} badge=${drop !== null ? badgeOf(think, drop) : source === null ? badgeOf(think, ...leaving) : null} />`;
   };
   return html`<div class="board">
     <div class="others">
@@ -64,7 +66,7 @@ function Board({ state, before, act, think }) {
           <h3>${name(r)} <span class="points">${theirs[STOCK].size} in stock</span></h3>
           <div class="row">
             ${[STOCK, PILES, PILES + 1, PILES + 2, PILES + 3].map((slot) => html`<${Card} key=${slot} small=${true} empty=${!theirs[slot].card} face=${theirs[slot].card ? faceOf(theirs[slot].card) : null}
-              label=${`${slot === STOCK ? "stock" : "discard pile"}: ${theirs[slot].card ? nameOf(theirs[slot].card) : "empty"}`} moved=${moved(r, slot)} />`)}
+              label=${`${slot === STOCK ? "stock" : `pile ${LETTERS[slot - PILES]}`}: ${theirs[slot].card ? nameOf(theirs[slot].card) : "empty"}`} moved=${moved(r, slot)} />`)}
           </div>
           <p>${view.observation.player[r].cards} cards in hand</p>
         </section>`;
@@ -74,19 +76,19 @@ function Board({ state, before, act, think }) {
       ${Array.from({ length: TARGETS }, (_, t) => {
         const action = onto(t);
         const height = own[BUILDING + t].card;
-        return html`<figure><${Card} empty=${!height} face=${height ? faceOf(height) : null} label=${`building pile ${t + 1}: ${height || "empty"}`} moved=${moved(0, BUILDING + t)}
-          onChoose=${action === null ? null : () => go(action)} badge=${action === null ? null : badgeOf(think, action)} /><figcaption>next ${height + 1}</figcaption></figure>`;
+        return html`<figure><${Card} empty=${!height} face=${height ? faceOf(height) : null} label=${`building pile ${t + 1}: ${height || "empty"}`} moved=${moved(0, BUILDING + t)} target=${true}
+          onChoose=${action === null ? null : () => go(action)} badge=${action === null ? null : badgeOf(think, action)} /><figcaption>${t + 1}: needs ${height + 1}</figcaption></figure>`;
       })}
     </div>
     <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label=${state.watching ? `cards of ${name(0)}` : "your cards"}>
       <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${own[STOCK].size} in stock</span></h3>
       <div class="row">
         <figure>${show(STOCK, "your stock")}<figcaption>Stock</figcaption></figure>
-        ${[0, 1, 2, 3].map((i) => html`<figure>${show(PILES + i, `your discard pile ${i + 1}`)}<figcaption>Pile ${i + 1}</figcaption></figure>`)}
+        ${[0, 1, 2, 3].map((i) => html`<figure>${show(PILES + i, `your pile ${LETTERS[i]}`)}<figcaption>Pile ${LETTERS[i]}</figcaption></figure>`)}
       </div>
       <div class="row">${own.slice(HAND, PILES).map((each, i) => (each.card ? show(HAND + i, `hand card ${i + 1}`) : null))}</div>
     </section>
-    ${can(PASS) && html`<div class="choices"><button type="button" onClick=${() => act(PASS)}>Pass</button></div>`}
+    ${can(PASS) && html`<div class="choices"><${Choice} think=${think} action=${PASS} onChoose=${() => act(PASS)}>Pass<//></div>`}
   </div>`;
 }
 
@@ -95,12 +97,18 @@ export const skipbo = {
   pitch: "Be the first to empty your stock onto the common piles.",
   Board,
   Cards: ({ cards }) => html`<div class="row">${cards.slot.slice(0, BUILDING).filter((each) => each.card).map((each, i) => html`<${Card} key=${i} small=${true} face=${faceOf(each.card)} label=${nameOf(each.card)} />`)}</div>`,
-  prompt: (view) => (view.legal.includes(PASS) ? "You cannot move: pass." : "Your turn: choose a card, then the pile it goes to. A card onto one of your own piles ends the turn."),
+  prompt: (view) => (view.legal.includes(PASS) ? "You cannot move: pass." : "Your turn: choose a card, then the pile it goes to. A hand card onto one of your piles w to z ends the turn."),
+  words: (text) =>
+    text
+      .replace(/^play (.)(\d)$/, (_, from, pile) => `${SOURCES[from]} onto pile ${pile}`)
+      .replace(/^discard (.)(.)$/, (_, from, pile) => `${SOURCES[from]} onto pile ${pile}`)
+      .replace(/\bdiscard pile ([wxyz])\b/, "pile $1")
+      .replace(/\bonto ([wxyz])$/, "onto pile $1"),
   note: () => "",
   keys: {},
   tutorial: [
-    "Empty your stock. The four piles in the middle count from 1 to 12; W is wild.",
-    "Choose a card from your stock, your hand or the top of your own piles, then the pile it goes to.",
-    "A hand card onto one of your own four piles ends your turn.",
+    { text: "Be the first to empty your stock. The four piles in the middle count from 1 to 12; W is wild and stands for any number." },
+    { text: "Choose a card with a frame, from your stock, your hand or the top of your own piles; then choose the pile it goes to, which gets a frame of another colour. When nothing fits, put a hand card onto one of your piles w to z: that ends your turn. Play a turn now.", until: (view, mine, acted) => acted && !mine },
+    { text: "That was a turn. At the start of each turn your hand is filled up to five cards; whoever plays all five gets new ones at once." },
   ],
 };

@@ -1,7 +1,7 @@
 // Skyjo: twelve cards per player in three rows and four columns; the fewest points win.
 
 import { html } from "../vendor/htm-preact.js";
-import { Card, badgeOf } from "../cards.js";
+import { Card, Choice, badgeOf } from "../cards.js";
 
 const DECK = 0, TAKE = 1, KEEP = 2, DISCARD = 3, POSITION = 4;
 const CELLS = 12, COLUMNS = 4;
@@ -18,8 +18,10 @@ function faceOf(code) {
 // Cells [12] of a player from the tokens of an observation: {shown, cleared, code}.
 const cellsOf = (tokens) => tokens.map((t) => ({ shown: t.visibility === 1, cleared: t.visibility === 2, code: t.value }));
 
+const placeOf = (index) => `row ${Math.floor(index / COLUMNS) + 1}, column ${(index % COLUMNS) + 1}`;
+
 function cellLabel(cell, index, owner) {
-  const place = `row ${Math.floor(index / COLUMNS) + 1}, column ${(index % COLUMNS) + 1}`;
+  const place = placeOf(index);
   const what = cell.cleared ? "cleared" : cell.shown ? `${valueOf(cell.code)}` : "face down";
   return `${owner}, ${place}: ${what}`;
 }
@@ -70,8 +72,8 @@ function Board({ state, before, act, think }) {
     <div class=${players > 4 ? "others many" : "others"}>
       ${Array.from({ length: players - 1 }, (_, i) => i + 1).map(
         (r) => html`<section class=${(view.seat + r) % players === view.to_play && !view.done ? "player active" : "player"} aria-label=${`cards of ${name(r)}`}>
-          <h3>${name(r)} <span class="points">${state.view.scores[(view.seat + r) % players]}</span></h3>
-          <${Grid} cells=${board(r)} owner=${name(r)} small=${players > 2} moved=${(i) => changed(r, i)} />
+          <h3>${name(r)} <span class="points">${state.view.scores[(view.seat + r) % players]} points</span></h3>
+          <${Grid} cells=${board(r)} owner=${name(r)} small=${true} moved=${(i) => changed(r, i)} />
         </section>`,
       )}
     </div>
@@ -93,17 +95,17 @@ function Board({ state, before, act, think }) {
         <figcaption>${view.to_play === view.seat && !state.watching ? "Your hand" : "In hand"}</figcaption>
       </figure>
     </div>
-    <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label=${state.watching ? `cards of ${name(0)}` : "your cards"}>
-      <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${view.scores[view.seat]}</span></h3>
-      <${Grid} cells=${board(0)} owner=${state.watching ? name(0) : "you"} choose=${choose} badge=${(i) => badgeOf(think, POSITION + i)} moved=${(i) => changed(0, i)} />
-    </section>
     ${view.phase === "keep" && view.legal.length > 0 && html`<div class="choices">
-      <button type="button" onClick=${() => act(DISCARD)}>Discard it and turn a card over (X)</button>
+      <${Choice} think=${think} action=${DISCARD} onChoose=${() => act(DISCARD)}>Discard it and turn a card over (X)<//>
     </div>`}
     ${view.phase === "clear" && view.legal.length > 0 && html`<div class="choices">
-      <button type="button" onClick=${() => act(DISCARD)}>Discard the column (X)</button>
-      <button type="button" onClick=${() => act(KEEP)}>Keep the column (K)</button>
+      <${Choice} think=${think} action=${DISCARD} onChoose=${() => act(DISCARD)}>Discard the column (X)<//>
+      <${Choice} think=${think} action=${KEEP} onChoose=${() => act(KEEP)}>Keep the column (K)<//>
     </div>`}
+    <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label=${state.watching ? `cards of ${name(0)}` : "your cards"}>
+      <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${view.scores[view.seat]} points</span></h3>
+      <${Grid} cells=${board(0)} owner=${state.watching ? name(0) : "you"} choose=${choose} badge=${(i) => badgeOf(think, POSITION + i)} moved=${(i) => changed(0, i)} />
+    </section>
   </div>`;
 }
 
@@ -133,11 +135,12 @@ export const skyjo = {
     const sum = end.cards[seat].board.reduce((all, t) => all + (t.visibility === 1 ? valueOf(t.value) : 0), 0);
     return sum && end.points[seat] === 2 * sum ? `${sum} doubled: ended the round without the lowest sum` : "";
   },
+  words: (text) => text.replace(/\bposition (\d+)/g, (_, index) => placeOf(Number(index))),
   keys: { d: DECK, t: TAKE, k: KEEP, x: DISCARD },
   tutorial: [
-    "Every player has twelve cards; nobody has seen those that lie face down. Low is good: the fewest points win.",
-    "On your turn take the open discard, or draw a card from the pile. Marked cards can be chosen.",
-    "Put the card in place of one of yours: the old one goes to the discard pile. A drawn card may also be discarded; then you turn one of your cards over.",
-    "Three equal cards in a column leave the table. When somebody has turned over the last card, everybody else has one more turn. If the player who ended the round has not the lowest sum, it is doubled.",
+    { text: "Every player has twelve cards; nobody has seen those that lie face down. Low is good: the fewest points win." },
+    { text: "On your turn take the open discard, or draw a card from the pile: cards with a frame can be chosen. Choose one now.", until: (view, mine) => mine && ["keep", "position"].includes(view.phase) },
+    { text: "Now choose one of your cards: the new one takes its place, and the old one goes to the discard pile. A drawn card may also be discarded; then you turn one of your cards over.", until: (view, mine, acted) => acted && (!mine || view.phase === "source") },
+    { text: "That was a turn. Three equal cards in a column leave the table. When somebody has turned over the last card, everybody else has one more turn. If the player who ended the round has not the lowest sum, it is doubled." },
   ],
 };
