@@ -82,7 +82,7 @@ def _groups(directories: Sequence[Path]) -> dict[str, set[str]]:
 
 def _keys(node: DictConfig, prefix: str = "") -> Iterator[str]:
     """Dotted names of all settings and of their sections."""
-    for name in node:
+    for name in map(str, node):
         key = f"{prefix}{name}"
         yield key
         value = node._get_node(name)
