@@ -26,6 +26,7 @@ from omegaconf import DictConfig
 from muzero.runs.memory import settle_memory
 from muzero.training.command import CHANGEABLE, EXIT_BAD_INPUT, objective, train
 from muzero.training.hydra_arguments import hydra_arguments
+from muzero.training.override_check import check_overrides
 from muzero.training.peers import end_process, rank_and_size
 from muzero.training.trainer import EXIT_DIVERGED
 
@@ -49,6 +50,11 @@ def run(raw: DictConfig) -> float | None:
 def main() -> None:
     """Entry point of `python -m muzero.train`."""
     sys.argv[1:] = hydra_arguments(sys.argv[1:], CHANGEABLE)
+    try:
+        check_overrides(sys.argv[1:])
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(EXIT_BAD_INPUT)
     run()
 
 

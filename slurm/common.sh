@@ -64,9 +64,22 @@ wandb_setting() {
 # once, so it is sent SIGUSR1 instead. The trainer answers either signal by saving and exit code 75; other programs end.
 # In both cases the job goes back to the queue, and continues from its saved results when it runs again.
 python_step() {
-  local code child interrupted=""
   prepare
-  srun --ntasks=1 --nodes=1 "${STEP_OPTIONS[@]}" "${IN_CONTAINER[@]}" "$VENV/bin/python" "$@" &
+  step "${IN_CONTAINER[@]}" "$VENV/bin/python" "$@"
+}
+
+# Runs several programs of Python at the same time, one per task of a step, as python_step runs one: the arguments of
+# task 0 are the lines of the file NAME-0.words, and so on. If any of them has saved before its end, the job goes back
+# to the queue; otherwise the exit code is 1 if any has failed.
+packed_step() {
+  prepare
+  step bash slurm/packed_task.sh "$1" "${IN_CONTAINER[@]}" "$VENV/bin/python"
+}
+
+# Runs a command as a step of this job; see python_step.
+step() {
+  local code child interrupted=""
+  srun --ntasks=1 --nodes=1 "${STEP_OPTIONS[@]}" "$@" &
   child=$!
   # shellcheck disable=SC2064 # expand now, to the number of this child process
   trap "interrupted=yes; kill -USR1 $child 2>/dev/null" USR1 TERM

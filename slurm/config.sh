@@ -13,7 +13,9 @@
 
 # ---- resources per task ----
 : "${GPUS:=}"            # GPUs per node, such as 1 or a100:1; empty or none: the CPU alone
-: "${CPUS:=4}"           # cores per task
+: "${GRES:=}"            # GPUs where they are asked for as --gres, such as gpu:1 or gpu:a100:1, instead of GPUS
+: "${PACK:=1}"           # small runs of train_array.sbatch that share one task: its GPUs and MEM; each has CPUS cores
+: "${CPUS:=4}"           # cores per task, with PACK per run
 : "${MEM:=16G}"          # memory per node; 0 for all of it
 : "${TIME:=12:00:00}"    # time limit: a task that needs more saves, goes back to the queue and resumes
 : "${GRACE:=300}"        # seconds before the time limit when a task is asked to save; must be longer than an iteration
@@ -44,4 +46,5 @@
 : "${RAY_PORT:=}"    # port of the head; empty: derived from the job's number
 : "${RAY_TEMP:=}"    # short path on a local disk for sockets and logs; empty: /tmp/ray-JOB
 : "${RAY_MIN_NODES:=}" # nodes on which Ray must run when training begins; empty: all
+: "${RAY_DASHBOARD:=}" # port of Ray's dashboard on the first node, loopback only, such as 8265; empty: no dashboard
 : "${RAY_ADDRESSES:=}" # addresses of the nodes, in order, if Ray should not use those that SLURM knows

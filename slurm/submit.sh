@@ -35,11 +35,21 @@ options+=("--cpus-per-task=$CPUS" "--mem=$MEM" "--time=$TIME")
 [[ -z $ACCOUNT ]] || options+=("--account=$ACCOUNT")
 [[ -z $QOS ]] || options+=("--qos=$QOS")
 [[ -z $CONSTRAINT ]] || options+=("--constraint=$CONSTRAINT")
+if [[ -n $GRES && $GRES != none && -n $GPUS && $GPUS != none ]]; then
+  echo "GRES, GPUS: expected one of them, got GRES=$GRES and GPUS=$GPUS" >&2
+  exit 2
+fi
 [[ -z $GPUS || $GPUS == none ]] || options+=("--gpus-per-node=$GPUS")
+[[ -z $GRES || $GRES == none ]] || options+=("--gres=$GRES")
+if ! [[ $PACK =~ ^[1-9][0-9]*$ ]]; then
+  echo "PACK: expected 1 or more, got $PACK" >&2
+  exit 2
+fi
 read -ra more <<<"$SBATCH_OPTIONS"
 number=%j
 if [[ $file == *_array.sbatch ]]; then
   number=%A_%a
+  ((PACK == 1)) || [[ $file != */train_array.sbatch ]] || options+=("--nodes=1" "--ntasks-per-node=$PACK")
   if [[ " ${own[*]}" != *" --array="* ]]; then
     count=$(bash "$file" count)
     own+=("--array=0-$((count - 1))${ARRAY_LIMIT:+%$ARRAY_LIMIT}")

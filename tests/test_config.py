@@ -142,6 +142,8 @@ def test_config_imports_no_other_package_of_muzero() -> None:
         ("search.backend=fast", "search.backend: expected one of auto, native, eager, compiled"),
         ("replay.keep_share=2", "replay.keep_share: expected 0 to 1, got 2"),
         ("runtime.workers=2", "runtime.workers: expected 1 with runtime=local, got 2"),
+        ("runtime.dashboard=8265", "runtime.dashboard: expected 0, unless runtime=ray starts Ray here"),
+        ("runtime.dashboard=70000", "runtime.dashboard: expected 0 to 65535, got 70000"),
         ("train.mode=both", "train.mode: expected sync or async, got 'both'"),
         ("logging.display=loud", "logging.display: expected one of auto, lines, none, got 'loud'"),
         ("seed=-1", "seed: expected 0 to"),

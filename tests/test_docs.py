@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 import env
+from muzero.agents.agent_spec import shipped_agents, shipped_weights
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -103,3 +105,20 @@ def test_site_is_built_where_mkdocs_is_installed(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     assert (tmp_path / "site/method/index.html").exists()
+
+
+@pytest.mark.parametrize("name", shipped_agents())
+def test_every_shipped_agent_has_a_model_card_of_its_file(name: str) -> None:
+    """Data, recipe, strength and weaknesses; the hash ties the card to the weights that were measured."""
+    cards = re.split(r"^## ", (DOCS / "models.md").read_text(), flags=re.M)[1:]
+    (card,) = [card for card in cards if card.startswith(f"{name}\n")]
+    for part in ("**Data.**", "**Recipe.**", "**Strength.**", "**Known weaknesses.**"):
+        assert part in card
+    assert re.search(r"0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", card), "strength has intervals"
+    weights = shipped_weights(name)
+    assert str(weights.relative_to(ROOT)) in card
+    assert hashlib.sha256(weights.read_bytes()).hexdigest() in card
+
+
+def test_model_cards_are_of_shipped_agents() -> None:
+    assert re.findall(r"^## (.+)$", (DOCS / "models.md").read_text(), re.M) == shipped_agents()

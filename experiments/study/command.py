@@ -3,6 +3,7 @@
     python -m experiments.study submit=local preset=smoke        run on this machine
     python -m experiments.study submit=slurm preset=paper        submit to a cluster; settings in slurm/config.sh
     python -m experiments.study status preset=paper              show what is done, running, queued, failed, missing
+    python -m experiments.study usage preset=paper               show time and memory that each SLURM job has used
     python -m experiments.study plan preset=paper                print the commands without running them
 
 The study trains every variant with every seed, plays checkpoints of equal iterations against each other and against the
@@ -24,7 +25,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from experiments.study import local, slurm
+from experiments.study import accounting, local, slurm
 from experiments.study.plan import COMPARISON, DEFAULTS, Job, Stage, StudyConfig, make_plan
 from experiments.study.records import Records
 from muzero.config import Config, require
@@ -32,7 +33,7 @@ from muzero.training.command import EXIT_BAD_INPUT, read_config
 from muzero.training.hydra_arguments import hydra_arguments
 from muzero.training.preflight import check_game
 
-VERBS = ("submit", "status", "plan")
+VERBS = ("submit", "status", "usage", "plan")
 ROOT = Path(__file__).resolve().parent.parent.parent
 HELP = {
     "submit": "local or slurm",
@@ -50,11 +51,12 @@ HELP = {
     "are added after those that a preset needs for a study",
     "workers": "worker processes of a match; 0 for one per core of the job",
     "at_once": "number of jobs that run at the same time with submit=local",
+    "pack": "training runs in one job with submit=slurm; they share its GPU, and each has CPUS cores",
 }
 
 
 def read_arguments(arguments: Sequence[str]) -> tuple[str, StudyConfig]:
-    """Reads the verb (submit, status or plan) and the checked settings from the command line."""
+    """Reads the verb (submit, status, usage or plan) and the checked settings from the command line."""
     words = list(arguments)
     verb = words.pop(0) if words and "=" not in words[0] else "submit"
     require(verb in VERBS, "the first word", f"one of {', '.join(VERBS)}, or key=value", verb)
@@ -107,24 +109,44 @@ def state_of(job: Job, records: Records, in_queue: dict[str, str], local_runs: b
 
 
 def status(stages: Sequence[Stage], records: Records) -> str:
-    """Table with a line per stage, and a line per job that is running or has failed."""
+    """Table with a line per stage, and a line per job that is running or has failed, with the reason if SLURM knows."""
     by_slurm = any(record["by"] == "slurm" for record in records.jobs.values())
     all_done = all(stage.done for stage in stages)
     in_queue = slurm.queue() if by_slurm and not all_done else {}
     local_runs = records.is_locked
     names = ("done", "running", "queued", "failed", "missing")
     lines = [f"{'':14}" + "".join(f"{name:>9}" for name in names)]
-    details = []
+    shown: dict[str, str] = {}
     for stage in stages:
         states = {job.name: state_of(job, records, in_queue, local_runs) for job in stage.jobs}
         count = Counter(states.values())
         lines.append(f"{stage.name:14}" + "".join(f"{count[name] or '-':>9}" for name in names))
-        details += [f"{state}: {name}" for name, state in states.items() if state in ("running", "failed")]
+        shown |= {name: state for name, state in states.items() if state in ("running", "failed")}
+    found, why_not = accounting.accounts(records.number(name) for name in shown)
+    details = []
+    for name, state in shown.items():
+        account = found.get(records.number(name))
+        reason = f": {account.reason}" if account and state == "failed" else ""
+        details.append(f"{state}: {name}{reason}{f' ({account.used})' if account else ''}")
     tail = [f"logs are in {records.home / 'logs'}"] if details else []
+    tail += [f"why jobs failed is not known: {why_not}"] if why_not and "failed" in shown.values() else []
     if all_done:
         pages = [job.proof.with_suffix(".md") for stage in stages for job in stage.jobs if not stage.is_array]
         tail = ["all done; the tables are", *map(str, pages)]
     return "\n".join([*lines, "", *details, *tail])
+
+
+def used(stages: Sequence[Stage], records: Records) -> str:
+    """Table of the time and memory that the SLURM jobs of a study have used."""
+    names: dict[str, list[str]] = {}  # jobs of the study by SLURM's number, in the order of the study
+    for job in (job for stage in stages for job in stage.jobs):
+        if number := records.number(job.name):
+            names.setdefault(number, []).append(job.name)
+    require(bool(names), str(records.home), "a study with jobs that were submitted with submit=slurm", "none")
+    found, why_not = accounting.accounts(names)
+    if why_not:
+        raise ValueError(f"SLURM keeps no accounts that can be read here: {why_not}")
+    return accounting.table(names, found)
 
 
 def usage() -> str:
@@ -138,16 +160,16 @@ def execute(verb: str, config: StudyConfig) -> int:
     """Executes the command; returns the exit code."""
     home = Path(config.dir).resolve()  # jobs run in ROOT, and results are stored under the paths of runs
     records = Records(home)
-    if verb == "status" and records.settings:
+    if verb in ("status", "usage") and records.settings:
         config = StudyConfig(**{**asdict(config), **records.settings})
     stages = make_plan(config, home, training(config))
     if verb == "plan":
         for job in (job for stage in stages for job in stage.jobs):
             print(f"# {job.name}\npython {shlex.join(job.command)}")
         return 0
-    if verb == "status":
+    if verb in ("status", "usage"):
         require(bool(records.settings), str(home), "the directory of a study (dir=... or preset=...)", "none")
-        print(status(stages, records))
+        print(status(stages, records) if verb == "status" else used(stages, records))
         return 0
     require((ROOT / "slurm" / "submit.sh").is_file(), str(ROOT), "a clone of the repository", "no slurm/submit.sh")
     with records.lock():
@@ -156,7 +178,7 @@ def execute(verb: str, config: StudyConfig) -> int:
             code = local.run(stages, ROOT, records, config.at_once)
         else:
             code = 0
-            slurm.submit(stages, ROOT, records)
+            slurm.submit(stages, ROOT, records, config.pack)
     print(status(stages, records))
     return code
 

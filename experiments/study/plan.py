@@ -43,6 +43,7 @@ class StudyConfig:
     overrides: list[str] = field(default_factory=list)
     workers: int = 0
     at_once: int = 1
+    pack: int = 1
 
     def check(self) -> None:
         """Refuses impossible values; the error names key and value."""
@@ -56,7 +57,8 @@ class StudyConfig:
             require(getattr(self, name) >= 2, name, "2 or more", getattr(self, name))
         require(self.probe_games == 0 or self.probe_games >= 5, "probe_games", "0, or 5 or more", self.probe_games)
         require(self.workers >= 0, "workers", "0 or more", self.workers)
-        require(self.at_once >= 1, "at_once", "1 or more", self.at_once)
+        for name in ("at_once", "pack"):
+            require(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
 
 
 # Defaults of a study that differ by preset.
@@ -85,7 +87,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 # Choice of `python -m muzero.train` that keeps counts of unseen cards, which would give the belief away, from networks.
 COMPARISON = "comparison=beliefs"
 
-_SMALL = {"GPUS": "none", "CPUS": "1", "MEM": "2G", "TIME": "1:00:00"}  # resources of a job that only reads results
+# Resources of a job that only reads results.
+_SMALL = {"GPUS": "none", "GRES": "none", "CPUS": "1", "MEM": "2G", "TIME": "1:00:00"}
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,7 @@ class Stage:
       file: batch file in slurm/; a name that ends in _array runs all jobs as an array, another one runs a single job.
       settings: settings of the batch file, as in slurm/config.sh.
       arguments: arguments of the batch file.
+      can_pack: whether one task of the array can run several jobs at the same time (PACK in slurm/config.sh).
     """
 
     name: str
@@ -134,6 +138,7 @@ class Stage:
     file: str
     settings: Mapping[str, str]
     arguments: tuple[str, ...]
+    can_pack: bool = False
 
     @property
     def is_array(self) -> bool:
@@ -203,7 +208,7 @@ def _train(config: StudyConfig, home: Path) -> Stage:
         command = ("-m", "muzero.train", f"+variant={variant}", f"seed={seed}", f"run_dir={run}", *arguments)
         jobs.append(Job(f"train/{run.name}", command, run))
     settings = {"VARIANTS": _words(config.variants), "SEEDS": _words(config.seeds), "RUNS": str(home / "train")}
-    return Stage("train", (), tuple(jobs), "train_array.sbatch", settings, arguments)
+    return Stage("train", (), tuple(jobs), "train_array.sbatch", settings, arguments, can_pack=True)
 
 
 def _head_to_head(

@@ -17,7 +17,7 @@ from muzero.runs.files import json_text, read_json, write_whole
 from muzero.runs.run_directory import try_lock
 
 STUDY, JOBS, LOCK, LOGS = "study.json", "jobs.json", "lock", "logs"
-FREE = ("submit", "dir", "workers", "at_once")  # settings that may differ from one command to the next
+FREE = ("submit", "dir", "workers", "at_once", "pack")  # settings that may differ from one command to the next
 
 
 GROWING = ("seeds", "variants", "iterations")  # settings of a study that may get more values
@@ -72,6 +72,10 @@ class Records:
         """Records the state of a job, replacing the one before."""
         self.jobs[job] = what
         _write(self.home / JOBS, self.jobs)
+
+    def number(self, job: str) -> str:
+        """Number of a job in SLURM's queue; empty if it was never submitted."""
+        return str(self.jobs.get(job, {}).get("number", ""))
 
     def log(self, job: str) -> Path:
         """File for the output of a local job."""

@@ -7,10 +7,13 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from experiments.study.plan import Job, Stage
+from experiments.study.plan import Stage
 from experiments.study.records import LOGS, Records
+from muzero.config import require
 
+T = TypeVar("T")
 RUNNING = ("RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "SIGNALING")
 
 
@@ -25,28 +28,47 @@ def queue() -> dict[str, str]:
     return dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if line.strip())
 
 
-def submit(stages: Sequence[Stage], root: Path, records: Records) -> None:
-    """Submits all jobs that are neither done nor in the queue."""
+def submit(stages: Sequence[Stage], root: Path, records: Records, pack: int = 1) -> None:
+    """Submits all jobs that are neither done nor in the queue.
+
+    Args:
+      stages: stages of the study.
+      root: directory of the project.
+      records: records in which the numbers of jobs are stored.
+      pack: training runs per task of an array.
+    """
     waiting = queue()
     numbers: dict[str, list[str]] = {}  # numbers of jobs in the queue, by stage
     again: set[str] = set()  # stages with jobs that are submitted now
     for stage in stages:
+        size = pack if stage.can_pack else 1
         left = [job for job in stage.jobs if not job.done]
         if again.intersection(stage.needs):  # jobs that wait for a failed job would be cancelled with it
-            _cancel([number for job in left if waiting.get(number := number_of(job, records)) == "PENDING"], waiting)
-        queued = [number for job in left if (number := number_of(job, records)) in waiting]
-        fresh = [job for job in left if number_of(job, records) not in waiting]
+            _cancel([number for job in left if waiting.get(number := records.number(job.name)) == "PENDING"], waiting)
+        queued = _unique([number for job in left if (number := records.number(job.name)) in waiting])
+        fresh = [job for job in left if records.number(job.name) not in waiting]
         numbers[stage.name] = queued
+        for job in left if fresh else ():
+            was = records.jobs.get(job.name, {}).get("pack", 1)
+            hint = f"{was} while jobs that were packed so are in the queue"
+            require(records.number(job.name) not in waiting or was == size, "pack", hint, size)
         if fresh:
             again.add(stage.name)
             after = [number for need in stage.needs for number in numbers[need]]
-            number = _sbatch(stage, fresh, after, root, records.home)
+            tasks = _unique([stage.jobs.index(job) // size for job in fresh])
+            number = _sbatch(stage, tasks, size, after, root, records.home)
             numbers[stage.name] = [*queued, number]
             for job in fresh:
-                task = f"{number}_{stage.jobs.index(job)}" if stage.is_array else number
-                records.note(job.name, by="slurm", number=task)
-            tasks = f", {len(fresh)} tasks" if stage.is_array else ""
-            print(f"{stage.name}: job {number}{tasks}{' after ' + ', '.join(after) if after else ''}", flush=True)
+                task = f"{number}_{stage.jobs.index(job) // size}" if stage.is_array else number
+                records.note(job.name, by="slurm", number=task, **({"pack": size} if size > 1 else {}))
+            told = f", {len(tasks)} tasks" if stage.is_array else ""
+            told += f" of up to {size} runs" if size > 1 else ""
+            print(f"{stage.name}: job {number}{told}{' after ' + ', '.join(after) if after else ''}", flush=True)
+
+
+def _unique(values: Sequence[T]) -> list[T]:
+    """Values in their order, each once."""
+    return list(dict.fromkeys(values))
 
 
 def _cancel(jobs: Sequence[str], waiting: dict[str, str]) -> None:
@@ -59,24 +81,20 @@ def _cancel(jobs: Sequence[str], waiting: dict[str, str]) -> None:
         del waiting[number]
 
 
-def number_of(job: Job, records: Records) -> str:
-    """Number of a job in SLURM's queue; empty if it was never submitted."""
-    return str(records.jobs.get(job.name, {}).get("number", ""))
-
-
-def command(stage: Stage, fresh: Sequence[Job], after: Sequence[str], root: Path) -> list[str]:
-    """Command line that submits jobs of a stage."""
+def command(stage: Stage, tasks: Sequence[int], after: Sequence[str], root: Path) -> list[str]:
+    """Command line that submits tasks of a stage."""
     options = [f"--job-name={stage.name}"]
     if stage.is_array:
-        options.append(f"--array={','.join(str(stage.jobs.index(job)) for job in fresh)}")
+        options.append(f"--array={','.join(map(str, tasks))}")
     if after:
         options += [f"--dependency=afterok:{':'.join(after)}", "--kill-on-invalid-dep=yes"]
     return [str(root / "slurm" / "submit.sh"), *options, stage.file, *stage.arguments]
 
 
-def _sbatch(stage: Stage, fresh: Sequence[Job], after: Sequence[str], root: Path, home: Path) -> str:
-    settings: Mapping[str, str] = {**os.environ, **stage.settings, "LOGS": str(home / LOGS)}
-    words = command(stage, fresh, after, root)
+def _sbatch(stage: Stage, tasks: Sequence[int], size: int, after: Sequence[str], root: Path, home: Path) -> str:
+    packed = {"PACK": str(size)} if stage.can_pack else {}
+    settings: Mapping[str, str] = {**os.environ, **stage.settings, **packed, "LOGS": str(home / LOGS)}
+    words = command(stage, tasks, after, root)
     done = subprocess.run(words, env=settings, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"{stage.name}: sbatch refused the job: {done.stderr.strip()}")

@@ -396,10 +396,19 @@ class RuntimeConfig(Section):
     address: str = text(
         "", "ray: address of a cluster; auto for the one this machine belongs to; empty starts one here"
     )
+    dashboard: int = number(
+        0,
+        least=0,
+        most=65535,
+        meaning="ray: port of Ray's dashboard, such as 8265, which only this machine can reach; 0 for no dashboard",
+    )
 
     def check_together(self) -> None:
         """See `Section`."""
         require(self.kind == "ray" or self.workers == 1, "runtime.workers", "1 with runtime=local", self.workers)
+        mine = self.kind == "ray" and not self.address
+        hint = "0, unless runtime=ray starts Ray here (for a cluster: RAY_DASHBOARD in slurm/config.sh)"
+        require(mine or self.dashboard == 0, "runtime.dashboard", hint, self.dashboard)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -19,6 +20,8 @@ from typing import Any
 import torch
 
 from muzero.runs import ray_watchdog
+
+_log = logging.getLogger(__name__)
 
 _watchdog: subprocess.Popen[bytes] | None = None  # process that ends what Ray leaves behind
 
@@ -105,13 +108,14 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def join_ray(key: str, address: str, cpus: int) -> bool:
+def join_ray(key: str, address: str, cpus: int, dashboard: int = 0) -> bool:
     """Connect to a Ray cluster, or start one on this machine.
 
     Args:
       key: configuration key of the address, for the error message.
       address: address of the cluster; "" starts a cluster on this machine alone.
       cpus: number of CPUs of a cluster that is started here.
+      dashboard: port of the dashboard of a cluster that is started here, on 127.0.0.1 alone; 0 for none.
 
     Returns:
       Whether this call has connected; False if this process was connected already.
@@ -121,7 +125,12 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
     if ray.is_initialized():
         return False
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-    here = {"num_cpus": cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    here: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    if dashboard:
+        _require_dashboard()
+        # Loopback only: whoever reaches the dashboard can start programs.
+        here |= {"include_dashboard": True, "dashboard_host": "127.0.0.1", "dashboard_port": dashboard}
+        _log.info("Ray's dashboard: http://127.0.0.1:%d", dashboard)
     if not address:
         _start_watchdog()
     try:
@@ -133,6 +142,15 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
         reason = first_line(error)
         raise ValueError(f"{key}: expected a Ray cluster that can be reached, got {address!r} ({reason})") from None
     return True
+
+
+def _require_dashboard() -> None:
+    """Refuse a dashboard that the installed Ray does not have."""
+    try:
+        import ray.dashboard.optional_deps  # noqa: F401
+    except ImportError as error:
+        hint = "a Ray with its dashboard: pip install -c constraints.txt 'ray[default]'"
+        raise ValueError(f"runtime.dashboard: expected {hint}, got one without ({error})") from None
 
 
 def leave_ray() -> None:

@@ -74,7 +74,7 @@ class RayRuntime:
         self.config, self.ray, self._exploited = config, ray, exploited
         r = config.runtime
         cpus = max(cores(), int(np.ceil(r.workers * r.worker_cpus)))
-        self._started_here = join_ray("runtime.address", r.address, cpus)
+        self._started_here = join_ray("runtime.address", r.address, cpus, r.dashboard)
         try:
             self._check_room()
         except ValueError:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -60,6 +62,33 @@ def test_a_cluster_that_cannot_be_reached_is_named() -> None:
     with pytest.raises(ValueError, match=expected):
         join_ray("runtime.address", "127.0.0.1:1", cpus=1)
     assert not ray.is_initialized()
+
+
+def test_a_dashboard_without_its_packages_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+    monkeypatch.setitem(sys.modules, "ray.dashboard.optional_deps", None)  # as if they were not installed
+    with pytest.raises(
+        ValueError, match=r"runtime.dashboard: expected .* pip install -c constraints.txt 'ray\[default"
+    ):
+        join_ray("runtime.address", "", cpus=1, dashboard=8265)
+    assert not ray.is_initialized()
+
+
+@pytest.mark.slow
+def test_dashboard_answers_on_the_loopback_address_alone() -> None:
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("aiohttp", reason="Ray's dashboard needs ray[default]")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert join_ray("runtime.address", "", cpus=1, dashboard=port)
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
+            assert answer.status == 200
+        listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines() if " 0A " in line]
+        assert [words[1] for words in listening if words[1].endswith(f":{port:04X}")] == [f"0100007F:{port:04X}"]
+    finally:
+        ray.shutdown()
 
 
 def _end(how: str, words: Connection) -> None:

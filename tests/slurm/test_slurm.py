@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from experiments.study import accounting
+from experiments.study.accounting import Account
 from muzero.runs import checkpoint, metrics
 from tests.slurm.throwaway import ROOT, Slurm, reason_to_skip, wait_until
 from tests.training.processes import TINY, Run, result, same
@@ -167,9 +169,81 @@ def test_the_smoke_study_gives_the_same_tables_on_slurm_and_locally(slurm: Slurm
         assert table(here, path) == table(there, path), path
     for run in sorted((here / "train").iterdir()):
         assert same(result(run), result(there / "train" / run.name))
+    used = study(slurm, "usage", f"dir={there}").stdout.splitlines()
+    assert [line.split()[2] for line in used[1:-1]] == ["COMPLETED"] * 13, used  # 4 runs, 4 matches, 5 single jobs
     again = study(slurm, "submit=slurm", f"dir={there}", *words)
     assert "job" not in again.stdout
     assert "all done" in again.stdout
+
+
+# ---- accounts and packed runs ------------------------------------------------------------------------------------
+
+
+def account(slurm: Slurm, number: str, monkeypatch: pytest.MonkeyPatch) -> Account:
+    """Account of a job that has ended, as soon as SLURM's database has it."""
+    monkeypatch.setenv("SLURM_CONF", slurm.environment["SLURM_CONF"])
+    found: dict[str, Account] = {}
+
+    def ended() -> bool:
+        read, why_not = accounting.accounts([number])
+        assert why_not == ""
+        found.update(read)
+        return number in found and found[number].state not in ("PENDING", "RUNNING", "COMPLETING", "REQUEUED")
+
+    wait_until(ended, lambda: f"{found}: {slurm.log(number)}")
+    return found[number]
+
+
+def test_time_limits_memory_limits_and_errors_are_told_apart(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SLURM rounds time limits to minutes; the first job ignores the signal that asks it to save."""
+    deaf = "import signal, time; signal.signal(signal.SIGUSR1, signal.SIG_IGN); time.sleep(600)"
+    late = slurm.submit("python.sbatch", "-c", deaf, TIME="1", GRACE="30")
+    greedy = slurm.submit("python.sbatch", "-c", "b = bytearray(400 << 20); import time; time.sleep(60)", MEM="100M")
+    wrong = slurm.submit("python.sbatch", "-c", "import time; time.sleep(3); raise SystemExit(3)")
+    ended = account(slurm, wrong, monkeypatch)
+    assert (ended.state, ended.reason) == ("FAILED", "exit code 3")
+    assert 3 <= ended.seconds < 60
+    killed = account(slurm, greedy, monkeypatch)
+    assert killed.reason.startswith("out of memory")
+    assert killed.memory == 100 << 20 < 400 << 20 <= killed.peak
+    stopped = account(slurm, late, monkeypatch)
+    assert (stopped.state, stopped.reason.partition(":")[0]) == ("TIMEOUT", "time limit reached before it had saved")
+    assert stopped.seconds >= 60
+
+
+def test_packed_runs_save_together_and_end_with_the_bytes_of_single_runs(
+    slurm: Slurm, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs share a task with a GPU, are stopped together once, and resume."""
+    settings = [word for word in LONG if not word.startswith(("+variant", "seed="))]
+    lists = {"VARIANTS": "belief", "SEEDS": "0 1", "RUNS": str(tmp_path)}
+    number = slurm.submit("train_array.sbatch", *settings, PACK="2", GRES="gpu:1", **lists)
+    runs = [tmp_path / "belief-s0", tmp_path / "belief-s1"]
+
+    def logs() -> str:
+        return "".join(path.read_text() for path in sorted((slurm.home / "logs").glob(f"*-{number}_0*.log")))
+
+    wait_until(lambda: all(iterations(run) >= 2 for run in runs), logs)
+    assert "TresPerNode=gres:gpu:1" in slurm.command("scontrol", "show", "job", "--oneliner", f"{number}_0")
+    slurm.command("scancel", "--batch", "--signal=USR1", f"{number}_0")
+    shown = slurm.wait_for(f"{number}_0", "COMPLETED")
+    assert (shown["Restarts"], shown["NumTasks"]) == ("1", "2")
+    assert logs().count("SIGUSR1: saved") == 2
+    assert same(result(reference), result(runs[0]))
+    assert iterations(runs[1]) == 12
+    ended = account(slurm, f"{number}_0", monkeypatch)
+    assert (ended.state, ended.starts, ended.cores) == ("COMPLETED", 2, 2)
+    assert 0 < ended.peak <= ended.memory == 2 << 30
+
+
+def test_a_lost_node_is_named(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job is not queued again. The node stays lost, so tests after this one use the others."""
+    options = ("--no-requeue", "--nodelist=node3", "python.sbatch", "-c", "import time; time.sleep(600)")
+    number = slurm.submit(*options)
+    wait_until(lambda: bool(slurm.processes("node3", "time.sleep(600)", program="python")), lambda: slurm.log(number))
+    slurm.pull_the_plug("node3")
+    lost = account(slurm, number, monkeypatch)
+    assert (lost.state, lost.reason.partition(":")[0]) == ("NODE_FAIL", "its node was lost (node3)")
 
 
 # ---- Ray on two nodes --------------------------------------------------------------------------------------------
@@ -182,7 +256,7 @@ def test_training_survives_the_loss_of_a_node(slurm: Slurm, tmp_path: Path) -> N
     options = ("--nodes=2", "--nodelist=node1,node2", "ray_cluster.sbatch", *words, "train.iterations=20")
     # Ray takes 127.0.0.1 for the machine's address on the network, other loopback addresses as they are.
     addresses = "127.0.0.11 127.0.0.12"
-    number = slurm.submit(*options, f"run_dir={run}", RAY_WORKERS="2", RAY_ADDRESSES=addresses)
+    number = slurm.submit(*options, f"run_dir={run}", RAY_WORKERS="2", RAY_ADDRESSES=addresses, MEM="8G")
     wait_until(lambda: iterations(run) >= 2, lambda: slurm.log(number))
     assert "Ray runs on 2 of 2 nodes" in slurm.log(number)
     actors = {node: slurm.processes(node, "ray::_Actor") for node in ("node1", "node2")}

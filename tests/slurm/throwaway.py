@@ -41,7 +41,7 @@ class Slurm:
         started = subprocess.run([SCRIPT, "start", home], check=True, stdout=subprocess.PIPE, text=True)
         name, _, value = started.stdout.strip().partition("=")
         plain = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))}
-        settings = {"VENV": sys.prefix, "CPUS": "1", "MEM": "500M", "TIME": "30", "WANDB_MODE": "disabled"}
+        settings = {"VENV": sys.prefix, "CPUS": "1", "MEM": "2G", "TIME": "30", "WANDB_MODE": "disabled"}
         self.environment = {**plain, **settings, "LOGS": str(home / "logs"), "OMP_NUM_THREADS": "1", name: value}
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -139,3 +140,92 @@ def test_submit_passes_the_settings_to_sbatch(cluster: FakeCluster) -> None:
         kept
     )  # the file may change before the job runs
     assert cluster.run("submit.sh", "strange.sbatch").returncode == 2
+
+
+def test_gpus_can_be_asked_for_as_gres(cluster: FakeCluster) -> None:
+    cluster.program("sbatch", f'printf "%s\\n" "$@" >{cluster.home}/sbatch; echo 12')
+    logs = {"LOGS": str(cluster.home / "logs")}
+    assert cluster.run("submit.sh", "train.sbatch", GRES="gpu:a100:1", **logs).returncode == 0
+    given = (cluster.home / "sbatch").read_text().splitlines()
+    assert "--gres=gpu:a100:1" in given
+    assert not any(word.startswith("--gpus") for word in given)
+    assert cluster.run("submit.sh", "train.sbatch", GRES="none", GPUS="1", **logs).returncode == 0
+    assert not any(word.startswith("--gres") for word in (cluster.home / "sbatch").read_text().splitlines())
+    both = cluster.run("submit.sh", "train.sbatch", GRES="gpu:1", GPUS="1", **logs)
+    assert (both.returncode, both.stderr) == (2, "GRES, GPUS: expected one of them, got GRES=gpu:1 and GPUS=1\n")
+
+
+def test_small_runs_are_packed_into_fewer_tasks(cluster: FakeCluster) -> None:
+    """Five runs, two per task: the last task has one run."""
+    cluster.program("sbatch", f'printf "%s\\n" "$@" >{cluster.home}/sbatch; echo 12')
+    lists = {"VARIANTS": "baseline", "SEEDS": "0 1 2 3 4", "PACK": "2", "LOGS": str(cluster.home / "logs")}
+    assert cluster.run("submit.sh", "train_array.sbatch", GPUS="1", **lists).returncode == 0
+    given = (cluster.home / "sbatch").read_text().splitlines()
+    assert {"--array=0-2", "--nodes=1", "--ntasks-per-node=2", "--gpus-per-node=1"} <= set(given)
+    # srun that runs every task, one after the other, and reports the highest exit code
+    each = 'for ((SLURM_PROCID = 0; SLURM_PROCID < n; SLURM_PROCID++)); do export SLURM_PROCID; "$@" || worst $?; done'
+    options = "while [[ $1 == --* ]]; do [[ $1 != --ntasks=* ]] || n=${1#*=}; shift; done"
+    cluster.program("srun", f"code=0; worst() {{ ((code > $1)) || code=$1; }}; {options}; {each}; exit $code")
+    cluster.program("python", f'echo "$@" >>{cluster.home}/called; exit ${{CODE:-0}}')
+    for task, seeds in ((0, (0, 1)), (2, (4,))):
+        (cluster.home / "called").unlink(missing_ok=True)
+        done = cluster.run("train_array.sbatch", "preset=cpu", **lists, RUNS="r", SLURM_ARRAY_TASK_ID=str(task))
+        assert done.returncode == 0, done.stderr
+        called = (cluster.home / "called").read_text().splitlines()
+        assert called == [
+            f"-m muzero.train +variant=baseline seed={s} run_dir=r/baseline-s{s} preset=cpu" for s in seeds
+        ]
+    failed = cluster.run("train_array.sbatch", **lists, SLURM_ARRAY_TASK_ID="1", CODE="3")
+    assert failed.returncode == 1
+    assert not cluster.requeued
+    saved = cluster.run("train_array.sbatch", **lists, SLURM_ARRAY_TASK_ID="1", CODE="75")
+    assert saved.returncode == 75
+    assert cluster.requeued
+    assert cluster.run("submit.sh", "train_array.sbatch", **{**lists, "PACK": "0"}).stderr == (
+        "PACK: expected 1 or more, got 0\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({}, "--include-dashboard=false"),
+        ({"RAY_DASHBOARD": "8265"}, "--include-dashboard=true --dashboard-host=127.0.0.1 --dashboard-port=8265"),
+    ],
+)
+def test_dashboard_of_ray_is_off_unless_a_port_is_given(
+    given: dict[str, str], shown: str, cluster: FakeCluster
+) -> None:
+    """With a port it is reached from the node itself only; programs record their arguments, and training is none."""
+    cluster.program("python", f'echo "$@" >>{cluster.home}/called; [[ $* != *"start --block"* ]] || sleep 2')
+    cluster.program("scontrol", "echo node1")
+    port = _listening()
+    settings = {"RAY_PORT": str(port.getsockname()[1]), "RAY_ADDRESSES": "127.0.0.1", "SLURM_JOB_NODELIST": "node1"}
+    done = cluster.run("ray_cluster.sbatch", "preset=smoke", **settings, **given)
+    port.close()
+    assert done.returncode == 0, done.stderr
+    (started,) = [line for line in (cluster.home / "called").read_text().splitlines() if " --head " in line]
+    assert started.endswith(shown)
+    assert ("http://127.0.0.1:8265" in done.stdout) == bool(given)
+
+
+def test_dashboard_needs_a_port_and_the_packages_of_ray(cluster: FakeCluster) -> None:
+    cluster.program("scontrol", "echo node1")
+    cluster.program("python", "[[ $* != *optional_deps* ]]")
+    settings = {"RAY_ADDRESSES": "127.0.0.1", "SLURM_JOB_NODELIST": "node1"}
+    wrong = cluster.run("ray_cluster.sbatch", **settings, RAY_DASHBOARD="yes")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "RAY_DASHBOARD: expected the number of a port, such as 8265, or nothing, got yes\n",
+    )
+    bare = cluster.run("ray_cluster.sbatch", **settings, RAY_DASHBOARD="8265")
+    assert bare.returncode == 2
+    assert "RAY_DASHBOARD: expected a Ray with its dashboard: pip install" in bare.stderr
+
+
+def _listening() -> socket.socket:
+    """Socket that listens on a free port, in place of Ray's head."""
+    made = socket.socket()
+    made.bind(("127.0.0.1", 0))
+    made.listen()
+    return made

@@ -17,7 +17,7 @@ from tests.experiments.study.stages import WRITE, make_stage
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["stats"], "the first word: expected one of submit, status, plan"),
+        (["stats"], "the first word: expected one of submit, status, usage, plan"),
         (["preset=smoke"], "submit: expected local or slurm, got ''"),
         (["submit=cloud"], "submit: expected local or slurm, got 'cloud'"),
         (["submit=local", "what=1"], "Key 'what' not in 'StudyConfig'"),
@@ -25,6 +25,7 @@ from tests.experiments.study.stages import WRITE, make_stage
         (["submit=local", "seeds=[1,1]"], "seeds: expected 1 or more, all different"),
         (["submit=local", "iterations=[4,2]"], "iterations: expected rising numbers"),
         (["submit=local", "dir=my runs"], "dir: expected a path without blanks, got 'my runs'"),
+        (["submit=slurm", "pack=0"], "pack: expected 1 or more, got 0"),
         (["submit=local", "games=0"], "games: expected 2 or more, got 0"),
         (["plan", "preset=smoke", "iterations=[3]"], "iterations: expected multiples of 2 (train.keep_every) up to 4"),
         (["plan", "preset=smoke", "iterations=[6]"], "iterations: expected multiples of 2 (train.keep_every) up to 4"),
@@ -51,11 +52,13 @@ def test_status_counts_jobs_by_state_and_names_running_and_failed_ones(
     records.note("train/4", by="local", code=1)
     records.note("train/5", by="local", code=75)
     monkeypatch.setattr(slurm, "queue", lambda: {"7_1": "RUNNING", "7_2": "PENDING"})
+    monkeypatch.setenv("PATH", str(tmp_path))  # no sacct: the status is shown without reasons
     lines = command.status(stages, Records(tmp_path)).splitlines()
     assert lines[0].split() == ["done", "running", "queued", "failed", "missing"]
     assert lines[1].split() == ["train", "1", "1", "1", "2", "1"]
     assert lines[2].split() == ["after", "-", "-", "-", "-", "1"]
     assert lines[4:7] == ["running: train/1", "failed: train/3", "failed: train/4"]
+    assert lines[-1] == "why jobs failed is not known: sacct: not found"
 
 
 def test_status_of_a_missing_study_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,6 +68,32 @@ def test_stages_are_submitted_with_dependencies_and_only_if_missing(
     assert submitted() == {}  # everything is in the queue
 
 
+def test_training_runs_are_packed_into_tasks_of_the_array(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four runs, three per task. A pack is submitted again if one of its runs is missing; its size stays meanwhile."""
+    cluster.program("sbatch", f'echo "PACK=$PACK $*" >>{cluster.home}/sbatch; echo 7')
+    cluster.program("squeue", f"cat {cluster.home}/queue")
+    for name, value in cluster.environment().items():
+        monkeypatch.setenv(name, value)
+    (cluster.home / "queue").write_text("")
+    home = tmp_path / "study"
+    plan = list(smoke_plan(home).values())
+    slurm.submit(plan, command.ROOT, Records(home), pack=3)
+    train, after = (cluster.home / "sbatch").read_text().splitlines()[:2]
+    assert train.startswith("PACK=3 ")
+    assert "--array=0,1 " in train
+    assert "--ntasks-per-node=3" in train
+    assert after.startswith("PACK=1 ")  # matches are not packed
+    assert "--array=0,1,2,3 " in after
+    numbers = [Records(home).number(job.name) for job in plan[0].jobs]
+    assert numbers == ["7_0", "7_0", "7_0", "7_1"]
+
+    (cluster.home / "queue").write_text("7_0 RUNNING\n")
+    with pytest.raises(ValueError, match="pack: expected 3 while jobs that were packed so are in the queue, got 2"):
+        slurm.submit(plan, command.ROOT, Records(home), pack=2)
+
+
 def test_errors_of_sbatch_and_squeue_are_reported(
     cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
