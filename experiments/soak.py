@@ -264,13 +264,27 @@ def actors(pid: int) -> list[int]:
 
 
 def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
-    """Start a load, disturb it and take samples; returns everything that the page and the plot need."""
+    """Start a load, disturb it and take samples; returns everything that the page and the plot need.
+
+    The results so far are written once a minute, so that an hour that is cut short is not lost.
+    """
     load: Load = LOADS[options.load](options, home)
-    command = [*load.command, *(word for word in options.settings if word != "--")]
-    samples: list[dict[str, float]] = []
-    disturbed: list[float] = []
+    command = [*load.command, *options.settings]
     started: set[tuple[int, str]] = set()
-    log = home / "log"
+    log, written = home / "log", 0.0
+    result: dict[str, Any] = {
+        "command": shlex.join(["python", "-m", "experiments.soak", *sys.argv[1:]]),
+        "load": options.load,
+        "main": load.main,
+        "disturbance": load.disturbance,
+        "seed": options.seed,
+        "minutes": 0.0,
+        "disturbed": [],
+        "samples": [],
+        "figures": {},
+        "defects": [],
+        "left_behind": [],
+    }
     with log.open("wb") as output, subprocess.Popen(
         command, start_new_session=True, cwd=home, stdout=output, stderr=output
     ) as run:  # fmt: skip
@@ -282,32 +296,37 @@ def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
             while run.poll() is None and (now := time.monotonic() - begin) < 60 * options.minutes:
                 started |= descendants({run.pid}, processes())
                 taken = {"seconds": now, **load.work(), **sample(run.pid)}
-                samples.append({name: round(value, 2) for name, value in taken.items()})
-                disturbed += load.disturb(run.pid, now)
+                result["samples"].append({name: round(value, 2) for name, value in taken.items()})
+                result["disturbed"] += [round(moment, 2) for moment in load.disturb(run.pid, now)]
+                result["minutes"] = round(now / 60, 1)
+                if now >= written + 60:
+                    written = now
+                    write_results(result | {"figures": verdicts(result["samples"], options.growth)}, options)
                 time.sleep(options.every)
-            alive = run.poll() is None
-            more = load.end()
+            ended = run.poll() is not None
+            result |= load.end()
         finally:
             run.kill()
             run.wait()
     text = log.read_text(errors="replace")
     if "Traceback" in text:
-        more["defects"].append(f"a traceback in the output of the {load.main}: {text[text.index('Traceback') :][:2000]}")
-    if not alive:
-        more["defects"].append(f"the {load.main} ended: {text[-2000:]}")
-    return {
-        "command": shlex.join(["python", "-m", "experiments.soak", *sys.argv[1:]]),
-        "load": options.load,
-        "main": load.main,
-        "disturbance": load.disturbance,
-        "seed": options.seed,
-        "minutes": options.minutes,
-        "disturbed": [round(moment, 2) for moment in disturbed],
-        "samples": samples,
-        "figures": verdicts(samples, options.growth) if samples else {},
-        **more,
-        "left_behind": _left_behind(started),
-    }
+        found = text[text.index("Traceback") :][:2000]
+        result["defects"].append(f"a traceback in the output of the {load.main}: {found}")
+    if ended:
+        result["defects"].append(f"the {load.main} ended: {text[-2000:]}")
+    if result["samples"]:
+        result["figures"] = verdicts(result["samples"], options.growth)
+    return result | {"left_behind": _left_behind(started)}
+
+
+def write_results(result: dict[str, Any], options: argparse.Namespace) -> None:
+    """Write numbers, page and plot."""
+    place = options.out / options.load
+    place.mkdir(parents=True, exist_ok=True)
+    write_whole(place / "soak.json", json.dumps({**result, "provenance": provenance()}) + "\n")
+    write_whole(place / "soak.md", page(result))
+    if result["samples"]:
+        plot_style.save_figure(draw(result), place / "soak")
 
 
 def _left_behind(started: set[tuple[int, str]], seconds: float = 20.0) -> list[str]:
@@ -390,8 +409,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--growth", type=float, default=0.03, help="share by which a flat figure may grow in half of the time")
     parser.add_argument("--seed", type=int, default=None, help="seed of the disturbance (default: a new one)")
     add_output_options(parser, "soak")
-    parser.add_argument("settings", nargs="*", help="settings of muzero.train or keys of muzero.arena, after --")
-    options = parser.parse_args(argv)
+    parser.usage = f"{parser.format_usage()[7:].rstrip()} [-- SETTING ...]"
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    own = arguments.index("--") if "--" in arguments else len(arguments)
+    options = parser.parse_args(arguments[:own])
+    options.settings = arguments[own + 1 :]
     for name in ("minutes", "every", "kill_every", "workers", "people", "looking"):
         if getattr(options, name) <= 0:
             parser.error(f"--{name.replace('_', '-')}: expected more than 0, got {getattr(options, name)}")
@@ -399,12 +421,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="soak-") as home:
         result = soak(options, Path(home))
-    place = options.out / options.load
-    place.mkdir(parents=True, exist_ok=True)
-    write_whole(place / "soak.json", json.dumps({**result, "provenance": provenance()}) + "\n")
-    write_whole(place / "soak.md", page(result))
-    if result["samples"]:
-        plot_style.save_figure(draw(result), place / "soak")
+    write_results(result, options)
     print(page(result))
     flat = all(found["flat"] for found in result["figures"].values())
     return int(not (flat and result["samples"] and not result["defects"] and not result["left_behind"]))
