@@ -42,18 +42,30 @@ class Gallery:
 
     def entries(self) -> list[dict[str, Any]]:
         """Games that can be looked at, the newest first: id, source, game, names, scores, ranks, decisions."""
-        own = [_entry(name, source, content) for name, source, content in self.store.games(_MOST_LISTED)]
+        own = []
+        for name, source, content in self.store.games(_MOST_LISTED):
+            try:
+                own.append(_entry(name, source, GameRecord.parse(content, f"game {name}").content()))
+            except GameRecordError as error:  # somebody else may have written to the file
+                _LOGGER.warning("%s is not shown", error)
         return [each for each in own + self._kept() if each["game"] in self.games]
 
     def find(self, name: str) -> GameRecord:
         """Record by id; a ValueError if there is none."""
         content = self.store.game(name)
         if content is not None:
-            return GameRecord.parse(content, f"game {name}")
+            return self._shown(GameRecord.parse(content, f"game {name}"))
         if name not in self._paths:
             self._kept()
         require(name in self._paths, "id", "the id of a game in the gallery", name)
-        return GameRecord.read(self._paths[name])
+        return self._shown(GameRecord.read(self._paths[name]))
+
+    def _shown(self, record: GameRecord) -> GameRecord:
+        """The record, which must be of a game that is shown, and no longer than can be shown."""
+        require(record.game in self.games, "record.game", f"one of {', '.join(self.games)}", record.game)
+        count = len(record.actions)
+        require(count <= MOST_DECISIONS, "record.actions", f"at most {MOST_DECISIONS} decisions", count)
+        return record
 
     def add(self, record: GameRecord, source: str) -> str:
         """Keep a finished game; return its id."""
@@ -81,10 +93,7 @@ class Gallery:
             content = json.loads(text)
         except (ValueError, RecursionError):
             raise ValueError("record: expected a game record, got text that is no JSON") from None
-        record = GameRecord.parse(content, "record")
-        require(record.game in self.games, "record.game", f"one of {', '.join(self.games)}", record.game)
-        count = len(record.actions)
-        require(count <= MOST_DECISIONS, "record.actions", f"at most {MOST_DECISIONS} decisions", count)
+        record = self._shown(GameRecord.parse(content, "record"))
         verify(record)
         return self.add(record, "loaded")
 

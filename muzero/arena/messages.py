@@ -5,14 +5,27 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, ValidationError
 
 from muzero.arena.schema import Message, explain
 
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{6}$")]
 # Names are shown to others, in terminals too: no control characters, and none that turn the direction of text.
 _PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+$"
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=24, pattern=_PRINTABLE)]
+
+
+def _shown(name: str) -> str:
+    """The name, if game records, which name the players, may hold it: no odd spaces, no characters without a meaning."""
+    if not name.isprintable():
+        raise ValueError("expected characters that can be printed")
+    return name
+
+
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=24, pattern=_PRINTABLE),
+    AfterValidator(_shown),
+]
 AgentName = Annotated[str, StringConstraints(max_length=80)]
 Token = Annotated[str, StringConstraints(min_length=16, max_length=80)]
 Word = Annotated[str, StringConstraints(max_length=40)]

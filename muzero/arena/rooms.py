@@ -115,7 +115,7 @@ class Rooms:
                     offer = each["agent"] and self.catalogue.find(content["game"], each["agent"], players)
                     kept = {name: each[name] for name in ("name", "digest", "left")}
                     seats.append(Seat(offer or None, **kept, lost_at=time.monotonic()))
-            except (ValueError, KeyError, TypeError) as error:
+            except ValueError as error:
                 _LOGGER.warning("room %s stays closed: %s", code, error)
                 continue
             self._rooms[code] = Room(code, live, seats, content["think"], self, content.get("unrated", ()))

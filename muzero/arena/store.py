@@ -8,11 +8,15 @@ version of its schema; a file of another program or version is refused and left 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sqlite3
+import stat
 import time
 from pathlib import Path
 from typing import Any
+
+from muzero.runs.schema import RULES, Check, anything, check_value, either, flag, listing, mapping, maybe, record, text, whole
 
 SCHEMA = 1  # version of the tables below
 _APPLICATION = 0x4172656E  # "Aren", the mark of the file's program in its header
@@ -22,6 +26,32 @@ CREATE TABLE IF NOT EXISTS rooms (code TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE games (id TEXT PRIMARY KEY, source TEXT NOT NULL, content TEXT NOT NULL);
 CREATE TABLE results (id TEXT PRIMARY KEY, game TEXT NOT NULL, finished REAL NOT NULL, content TEXT NOT NULL);
 """
+_SEATS = (2, 8)
+_ROOM = record(
+    {
+        "game": text(40),
+        "rules": either(text(40), RULES),
+        "seed": whole(0, 2**64 - 1),
+        "nonce": text(128),
+        "actions": listing(whole(0, 63)),
+        "think": flag,
+        "started": flag,
+        "seats": listing(
+            record({"agent": maybe(text()), "name": text(), "digest": text(64), "left": flag}), *_SEATS
+        ),
+    },
+    {"number": whole(0, 2**64 - 1), "unrated": listing(text(), most=10)},
+)
+_RESULT = record(
+    {
+        "seats": listing(
+            record({"name": text(), "person": flag, "score": whole(-(2**31), 2**31), "rank": whole(0, 64)}), *_SEATS
+        ),
+        "rated": flag,
+        "unrated": listing(text(), most=10),
+    }
+)
+_LOGGER = logging.getLogger(__name__)
 _BEFORE = {"rooms": ["code", "content"], "records": ["commitment", "game", "content"]}  # files without a schema version
 
 
@@ -35,15 +65,24 @@ class Store:
     def __init__(self, path: str = ":memory:") -> None:
         if path != ":memory:":
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            os.chmod(path, 0o600)
+            descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NONBLOCK, 0o600)
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            os.close(descriptor)
+            if not regular:
+                raise ValueError(f"store: expected a file, got {path}, which is something else, such as a device")
         try:
             self._base = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._base.text_factory = lambda data: data.decode(errors="replace")  # damage must not hide the other rows
             self._require_own(path)
+            (found,) = self._base.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise sqlite3.DatabaseError(" ".join(found.split()))
             self._base.execute("PRAGMA journal_mode=WAL")
             self._base.execute("PRAGMA synchronous=NORMAL")
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.Error, TypeError) as error:  # TypeError: a pragma without an answer, in a damaged file
             raise ValueError(f"store: expected an SQLite file of an arena, got {path} ({error})") from None
+        if path != ":memory:":
+            os.chmod(path, 0o600)  # only of a file that is an arena's
 
     def _require_own(self, path: str) -> None:
         """Refuse files of other programs and other schemas; make the tables of an empty file."""
@@ -81,8 +120,10 @@ class Store:
         self._base.execute("INSERT OR REPLACE INTO rooms VALUES (?, ?)", (code, json.dumps(content)))
 
     def rooms(self) -> dict[str, dict[str, Any]]:
-        """All rooms by code."""
-        return {code: json.loads(text) for code, text in self._base.execute("SELECT code, content FROM rooms")}
+        """All rooms by code; those that are damaged are left out."""
+        rows = self._base.execute("SELECT code, content FROM rooms")
+        found = {str(code): _parsed(f"room {code}", text, _ROOM) for code, text in rows}
+        return {code: content for code, content in found.items() if content is not None}
 
     def delete_room(self, code: str) -> None:
         """Forget a room."""
@@ -102,14 +143,15 @@ class Store:
         self._base.execute("DELETE FROM games WHERE rowid <= (SELECT max(rowid) FROM games) - ?", (_MOST_GAMES,))
 
     def game(self, name: str) -> dict[str, Any] | None:
-        """Record of a finished game by id; None if there is none."""
+        """Record of a finished game by id, not yet compared with its schema; None if there is none."""
         row = self._base.execute("SELECT content FROM games WHERE id = ?", (name,)).fetchone()
-        return None if row is None else dict(json.loads(row[0]))
+        return None if row is None else _parsed(f"game {name}", row[0])
 
     def games(self, most: int) -> list[tuple[str, str, dict[str, Any]]]:
-        """Ids, sources and records of the latest finished games, the newest first."""
+        """Ids, sources and records of the latest finished games, the newest first; what is no JSON is left out."""
         rows = self._base.execute("SELECT id, source, content FROM games ORDER BY rowid DESC LIMIT ?", (most,))
-        return [(name, source, json.loads(text)) for name, source, text in rows]
+        found = [(str(name), str(source), _parsed(f"game {name}", text)) for name, source, text in rows]
+        return [(name, source, content) for name, source, content in found if content is not None]
 
     # ---- results -----------------------------------------------------------------------------------------
 
@@ -119,12 +161,26 @@ class Store:
         self._base.execute("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?)", given)
 
     def results(self, most: int) -> list[dict[str, Any]]:
-        """Latest results, the newest first."""
+        """Latest results, the newest first; those that are damaged are left out."""
         rows = self._base.execute("SELECT * FROM results ORDER BY rowid DESC LIMIT ?", (most,))
-        return [
-            {"id": name, "game": game, "finished": finished, **json.loads(text)} for name, game, finished, text in rows
+        found = [
+            ({"id": str(name), "game": str(game), "finished": finished}, _parsed(f"result {name}", text, _RESULT))
+            for name, game, finished, text in rows
+            if isinstance(finished, float)
         ]
+        return [{**about, **content} for about, content in found if content is not None]
 
     def close(self) -> None:
         """Close the file."""
         self._base.close()
+
+
+def _parsed(what: str, content: Any, check: Check = mapping(anything)) -> dict[str, Any] | None:
+    """Content of a row; None, and a warning, if it is damaged."""
+    try:
+        found: dict[str, Any] = json.loads(content)
+        check_value(check, found)
+    except (ValueError, TypeError, RecursionError) as error:
+        _LOGGER.warning("store: %s is left out: %s", what, error)
+        return None
+    return found

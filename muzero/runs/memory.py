@@ -52,10 +52,16 @@ def give_back_memory() -> None:
 def spare_present_objects() -> None:
     """Exempt the Python objects of now from the garbage collector, which would otherwise visit all of them every time.
 
-    To be called when a process has built what it will keep: modules, networks, buffers.
+    To be called when a process has built what it will keep: modules, networks, buffers. A process that goes on after it
+    has dropped them calls `collect_all_objects`.
     """
     gc.collect()
     gc.freeze()
+
+
+def collect_all_objects() -> None:
+    """Give the objects that `spare_present_objects` has exempted back to the garbage collector."""
+    gc.unfreeze()
 
 
 def _of_glibc(name: str) -> Callable[..., Any] | None:

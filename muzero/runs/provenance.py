@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import shlex
+import stat
 import subprocess
 import sys
 import time
@@ -28,7 +29,7 @@ from typing import Any
 import torch
 
 from muzero.config import cores
-from muzero.runs.files import Json, parse_json, read_bytes, writing
+from muzero.runs.files import Json, WriteError, parse_json, read_bytes, writing
 from muzero.runs.schema import anything, flag, mapping, maybe, record, text
 
 PROVENANCE = "provenance.jsonl"
@@ -134,7 +135,8 @@ def _cpu_model() -> str:
 def recorded(run_dir: Path) -> Iterator[Json]:
     """Append the start and the end of a process to the provenance of a run.
 
-    Yields a dict; what the caller adds to it, such as an exit code, is written with the end.
+    Yields a dict; what the caller adds to it, such as an exit code, is written with the end. An end that cannot be
+    written, because the disk is full for example, is a line on standard error: how the run itself ended matters more.
     """
     facts = provenance()
     del facts["ended"]
@@ -146,13 +148,23 @@ def recorded(run_dir: Path) -> Iterator[Json]:
     finally:
         seconds = round(time.monotonic() - began, 1)
         ending = {"event": "end", "ended": _now(), "seconds": seconds, "process": os.getpid(), **closing}
-        _append(run_dir, ending)
+        try:
+            _append(run_dir, ending)
+        except WriteError as error:
+            print(f"warning: {error}", file=sys.stderr)
 
 
 def _append(run_dir: Path, facts: Mapping[str, Any]) -> None:
     path = run_dir / PROVENANCE
-    with writing(path), path.open("a") as file:
+    with writing(path), open(path, "a", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("expected a file, got something else, such as a device")
         file.write(json.dumps(facts) + "\n")
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting: a pipe that nobody reads is an error."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
 
 
 def read_provenance(run_dir: Path) -> list[Json]:

@@ -138,6 +138,7 @@ def train(raw: DictConfig) -> int:
             if rank_and_size()[0]:
                 return follow(with_pinned_agents(read_config(raw)))
             trainer = stack.enter_context(prepared(with_pinned_agents(read_config(raw))))
+            closing = stack.enter_context(recorded(trainer.run.path))
         except (ValueError, RunLocked) as error:
             print(f"error: {error}", file=sys.stderr)
             return EXIT_BAD_INPUT
@@ -147,7 +148,6 @@ def train(raw: DictConfig) -> int:
         except KeyboardInterrupt:
             print("\nstopped before the first iteration", file=sys.stderr)
             return EXIT_INTERRUPTED
-        closing = stack.enter_context(recorded(trainer.run.path))
         closing["code"] = EXIT_FAILED  # unless `train` returns another
         try:
             closing["code"] = trainer.train()

@@ -23,7 +23,7 @@ from muzero.matches.value_check import check_values
 from muzero.runs import checkpoint, hints
 from muzero.runs.display import Display
 from muzero.runs.files import writing
-from muzero.runs.memory import give_back_memory, spare_present_objects
+from muzero.runs.memory import collect_all_objects, give_back_memory, spare_present_objects
 from muzero.runs.metrics import Metrics
 from muzero.runs.processes import pick_device
 from muzero.runs.provenance import provenance
@@ -150,6 +150,7 @@ class Trainer:
                 for sink in sinks:
                     sink.close()
                 self.close()
+                collect_all_objects()  # a sweep trains run after run in one process
         console.print(self._summary(state.iteration - before), soft_wrap=True)
         return 0
 

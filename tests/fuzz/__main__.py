@@ -10,22 +10,26 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import multiprocessing
 import random
 import resource
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
 
-from tests.fuzz.commands import SECONDS, TARGETS, Outcome, copy_samples, mutate, run
+from tests.fuzz.commands import TARGETS, Outcome, copy_samples, mutate, run
 from tests.fuzz.samples import make_samples
 
 GOOD = ("success", "refused", "unwritable")
+_MOST_SECONDS = 1800  # of a command by the clock: the fuzzer may be stopped for minutes, so that others can measure
+_EACH = 250  # mutants of a child process
 _MOST_BYTES = 12 * 2**30  # address space of the fuzzer
 MOST_GROWTH = 2.0  # largest peak of memory, relative to that of the unchanged files
 
@@ -36,6 +40,58 @@ def baseline(samples: Path, home: Path, target: str) -> float:
     found = run(TARGETS[target], home, float("inf"))
     assert found.kind == "success", f"{target} on unchanged files: {found.kind}\n{found.detail}"
     return found.megabytes
+
+
+Event = tuple[int, str, str, Outcome]
+"""Number of a mutant, its command, what was changed, and the outcome."""
+
+
+def _outcomes(
+    numbers: range,
+    seed: int,
+    targets: Sequence[str],
+    shares: Sequence[float],
+    samples: Path,
+    home: Path,
+    allowed: Mapping[str, float],
+) -> Iterator[Event]:
+    """Run mutants in child processes, each of which takes some hundred and ends.
+
+    What commands leave behind in a process does not count against the memory of later mutants, and a mutant that
+    crashes the process is an outcome too.
+    """
+    context, at = multiprocessing.get_context("fork"), numbers.start
+
+    def work(first: int, pipe: Connection) -> None:
+        for number in range(first, min(first + _EACH, numbers.stop)):
+            rng = random.Random(f"{seed} {number}")
+            name = rng.choices(targets, shares)[0]
+            copy_samples(samples, home)
+            what = mutate(home, TARGETS[name], rng)
+            pipe.send((number, name, what))
+            faulthandler.dump_traceback_later(_MOST_SECONDS, exit=True)  # for hangs that no signal interrupts
+            found = run(TARGETS[name], home, allowed[name])
+            faulthandler.cancel_dump_traceback_later()
+            pipe.send(found)
+
+    while at < numbers.stop:
+        receiving, sending = context.Pipe(duplex=False)
+        child = context.Process(target=work, args=(at, sending))
+        child.start()
+        sending.close()
+        begun: tuple[int, str, str] | None = None
+        with suppress(EOFError):
+            while True:
+                begun = receiving.recv()
+                yield (*begun, receiving.recv())
+                at, begun = begun[0] + 1, None
+        child.join()
+        receiving.close()
+        if begun is not None:
+            yield (*begun, Outcome("crash", f"the process ended with {child.exitcode}", 0.0, 0.0))
+            at = begun[0] + 1
+        elif child.exitcode:
+            raise RuntimeError(f"the fuzzer failed before mutant {at}: exit code {child.exitcode}")
 
 
 def fuzz(
@@ -57,18 +113,10 @@ def fuzz(
         allowed = {name: MOST_GROWTH * baseline(samples, home, name) for name in targets}
         shares = [TARGETS[name].share for name in targets]
         slowest, largest, started = 0.0, 0.0, time.monotonic()
-        for number in range(mutants):
-            rng = random.Random(f"{seed} {number}")
-            name = rng.choices(targets, shares)[0]
-            if only is not None and number != only:
-                continue
-            copy_samples(samples, home)
-            what = mutate(home, TARGETS[name], rng)
-            faulthandler.dump_traceback_later(5 * SECONDS, exit=True)  # for hangs that no signal interrupts
-            found: Outcome = run(TARGETS[name], home, allowed[name])
-            faulthandler.cancel_dump_traceback_later()
+        numbers = range(mutants) if only is None else range(only, only + 1)
+        for number, name, what, found in _outcomes(numbers, seed, targets, shares, samples, home, allowed):
             counts[name, found.kind] += 1
-            slowest, largest = max(slowest, found.seconds), max(largest, 2 * found.megabytes / allowed[name])
+            slowest, largest = max(slowest, found.seconds), max(largest, MOST_GROWTH * found.megabytes / allowed[name])
             if found.kind not in GOOD:
                 defects.append(f"--seed {seed} --only {number}: {name}, {what}: {found.kind}\n{found.detail}")
                 if not quiet:

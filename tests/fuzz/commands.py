@@ -14,11 +14,19 @@ import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from types import FrameType
 
+import env
 from env import game_record
+from muzero.arena import engine, terminal
+from muzero.arena.command import ArenaConfig, make_rooms
+from muzero.arena.playouts import PlayoutAnalyst
+from muzero.arena.results import as_csv, ratings
+from muzero.arena.review import Review
+from muzero.arena.server import Limits
+from muzero.arena.viewings import replay
 from muzero.matches import command, ladder
 from muzero.runs import metrics, report
 from muzero.runs.files import fingerprint
@@ -94,6 +102,57 @@ def check_records(home: Path) -> int:
     return game_record.main([str(path) for path in sorted((home / "records").iterdir())])
 
 
+def play(home: Path) -> int:
+    """Game of agents in a terminal, one of which is a checkpoint."""
+    opponents = f"opponents=[{agent(home / _NEWEST)},bot:uniform]"
+    return terminal.main([opponents, "game=kuhn", "you=-1", f"record={home / 'played.json'}"])
+
+
+def analyse(home: Path) -> int:
+    """Analysis engine, with all its requests."""
+    before, path = sys.stdin, home / "requests.jsonl"
+    data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    sys.stdin = TextIOWrapper(BytesIO(data))
+    try:
+        return engine.main([f"agent={agent(home / _NEWEST)}", "batch=4"])
+    finally:
+        sys.stdin = before
+
+
+def open_arena(home: Path) -> int:
+    """Arena that goes on with its store, shows a directory of records, and is given every record as a file."""
+    config = ArenaConfig(
+        store=str(home / "arena.sqlite"), gallery=[str(home / "records")], games=env.games(), agents=["random"]
+    )
+    refused = 0
+    try:
+        rooms = make_rooms(config)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    rooms.restore()
+    results = rooms.store.results(100)
+    as_csv(results)
+    ratings(results)
+    for entry in rooms.gallery.entries():
+        try:
+            record = rooms.gallery.find(entry["id"])
+            replay(record, entry["id"]).frames(0, 0)
+            Review(record, 0, PlayoutAnalyst(), None)
+        except ValueError as error:
+            print(f"error: {home}: {error}", file=sys.stderr)
+            refused = 2
+    for path in sorted((home / "records").iterdir()):
+        try:
+            if path.is_file() and path.stat().st_size <= Limits().file and "zero" not in str(path.resolve()):
+                rooms.gallery.load(path.read_text(errors="surrogateescape"))
+        except ValueError as error:
+            print(f"error: {path}: {error}", file=sys.stderr)
+            refused = 2
+    rooms.store.close()
+    return refused
+
+
 @dataclass(frozen=True)
 class Target:
     """Command, and the files that it reads.
@@ -117,7 +176,7 @@ TARGETS: dict[str, Target] = {
     "resume_match": Target(resume_match, ("match/*.npz",), 0.15),
     "ladder": Target(play_ladder, (f"{_NEWEST}/*s.safetensors", f"{_NEWEST}/manifest.json"), 0.01),
     "table_ladder": Target(play_table_ladder, ("ladder3/games/*.npz",), 0.02),
-    "report": Target(read_report, ("run/*.jsonl", "run/config.yaml", f"{_NEWEST}/state.json"), 0.22),
+    "report": Target(read_report, ("run/*.jsonl", "run/config.yaml", f"{_NEWEST}/state.json"), 0.14),
     "report_with_plots": Target(draw_report, ("run/*.jsonl", "run/config.yaml"), 0.004),
     "resume": Target(
         resume,
@@ -132,7 +191,10 @@ TARGETS: dict[str, Target] = {
         ),
         0.15,
     ),
-    "game_record": Target(check_records, ("records/*.json",), 0.216),
+    "game_record": Target(check_records, ("records/*.json",), 0.126),
+    "play": Target(play, (f"{_NEWEST}/weights.safetensors", f"{_NEWEST}/manifest.json"), 0.02),
+    "engine": Target(analyse, (f"{_NEWEST}/weights.safetensors", "requests.jsonl", "requests.jsonl"), 0.05),
+    "arena": Target(open_arena, ("records/*.json", "arena.sqlite", "arena.sqlite"), 0.1),
 }
 
 
@@ -172,13 +234,19 @@ def mutate(home: Path, target: Target, rng: random.Random) -> str:
 def run(target: Target, home: Path, most_megabytes: float) -> Outcome:
     """Run a command on a directory, within bounds of time and memory."""
 
+    rings = 0
+
     def ring(number: int, frame: FrameType | None) -> None:
-        raise Hang
+        """Count the seconds in which this process was not stopped: signals of stopped ones are merged into one."""
+        nonlocal rings
+        rings += 1
+        if rings >= SECONDS:
+            raise Hang
 
     out, errors = StringIO(), StringIO()
     _reset_peak()
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
     started, kind, detail = time.perf_counter(), "", ""
     try:
         with redirect_stdout(out), redirect_stderr(errors), warnings.catch_warnings():

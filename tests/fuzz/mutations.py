@@ -7,9 +7,11 @@ import io
 import json
 import os
 import random
+import sqlite3
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +315,26 @@ def _larger(about: Any, rng: random.Random) -> Any:
     return about
 
 
+def mutate_store(path: Path, rng: random.Random) -> None:
+    """Change a value of a row of an SQLite file in place, its type or the file's header."""
+    base = sqlite3.connect(path)
+    with closing(base), base:
+        table = rng.choice(("rooms", "games", "results"))
+        columns = [row[1] for row in base.execute(f"PRAGMA table_info({table})")]
+        row = rng.choice([number for (number,) in base.execute(f"SELECT rowid FROM {table}")])
+        kind = rng.random()
+        if kind < 0.7:
+            (text,) = base.execute(f"SELECT content FROM {table} WHERE rowid = ?", (row,)).fetchone()
+            changed = _text(mutate_value(json.loads(text), rng)).decode()
+            base.execute(f"UPDATE {table} SET content = ? WHERE rowid = ?", (changed, row))
+        elif kind < 0.95:
+            odd = rng.choice((b"\xff\xfe", "", "x", 5, -1.5, 2**62, "[" * 100_000, "null"))
+            base.execute(f"UPDATE {table} SET {rng.choice(columns)} = ? WHERE rowid = ?", (odd, row))
+        else:
+            name, value = rng.choice((("user_version", 7), ("application_id", 5), ("application_id", 0)))
+            base.execute(f"PRAGMA {name} = {value}")
+
+
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 STRUCTURED: dict[str, Callable[[bytes, random.Random], bytes]] = {
@@ -339,6 +361,9 @@ def mutate_file(path: Path, rng: random.Random) -> str:
         elif place == "endless":
             path.symlink_to("/dev/zero")
         return place
+    if path.suffix == ".sqlite" and point >= 0.3:
+        mutate_store(path, rng)
+        return "crafted"
     data = path.read_bytes()
     if point < 0.3 or path.suffix not in STRUCTURED:
         path.write_bytes(damage(data, rng))

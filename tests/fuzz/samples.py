@@ -8,6 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig, OmegaConf
@@ -15,6 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 import env
 from env.fair_deal import FairDeal
 from env.game_record import GameRecord
+from muzero.arena.gallery import Gallery
+from muzero.arena.store import Store
 from muzero.matches import command, ladder
 from muzero.matches.command import read_arguments
 from muzero.runs.checkpoint import MANIFEST, checkpoints
@@ -80,7 +83,8 @@ def tables_of_three(out: Path) -> list[str]:
 
 
 def make_samples(home: Path) -> None:
-    """Write run/ (a training run), match/ (two finished matches, and one in flight), ladder3/ and records/."""
+    """Write run/ (a training run), match/ (two finished matches, and one in flight), ladder3/, records/,
+    requests.jsonl (to the analysis engine) and arena.sqlite (a room and finished games)."""
     home.mkdir(parents=True)
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -103,6 +107,38 @@ def make_samples(home: Path) -> None:
         _play(game).save(home / "records" / f"{game}.json")
     promise = FairDeal(5, "abcdef")
     _play("kuhn", 0, promise).save(home / "records" / "promised.json")
+    _write_requests(home / "requests.jsonl")
+    _write_store(home)
+
+
+def _write_requests(path: Path) -> None:
+    """Requests to the analysis engine: about itself, a record and its turns, and a position."""
+    record = _play("kuhn").content()
+    tables = env.make("kuhn", 1, 2, {}, seed=5)
+    legal = [int(action) for action in np.flatnonzero(tables.legal[0])]
+    position = {"game": "kuhn", "observation": tables.obs[0].tolist(), "legal": legal, "to_play": 0}
+    position["phase"] = tables.info.phase_names[int(tables.phase[0])]
+    lines: list[dict[str, Any]] = [{"id": "a", "query": "describe"}, {"id": "b", "record": record, "turns": [0, 1]}]
+    lines.append({"id": "c", "position": position})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _write_store(home: Path) -> None:
+    """File of an arena with rooms of two games, finished games and results."""
+    store = Store(str(home / "arena.sqlite"))
+    seats = [
+        {"agent": None, "name": "Ada", "digest": "d" * 64, "left": False},
+        {"agent": "random", "name": "random", "digest": "", "left": False},
+    ]
+    for code, game in (("ABCDEF", "kuhn"), ("BCDEFG", "skyjo")):
+        record = _play(game)
+        content = {"game": game, "rules": record.rules, "seed": 5, "nonce": "ab", "number": 3, "unrated": []}
+        content |= {"actions": record.actions[:1], "think": True, "started": True, "seats": seats}
+        store.save_room(code, content)
+    gallery = Gallery(store, [], env.games())
+    for path in sorted((home / "records").iterdir()):
+        gallery.finish(GameRecord.read(path), [True, False], ["advice"] if path.stem == "lama" else [], "arena")
+    store.close()
 
 
 def _play(game: str, deal: int = 3, fair: FairDeal | None = None) -> GameRecord:

@@ -43,3 +43,25 @@ print(before - resident_megabytes())
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     if sys.platform == "linux":
         assert float(done.stdout) > 40, "of 62"
+
+
+def test_objects_of_a_run_that_is_over_are_collected() -> None:
+    """In a process of its own: a sweep trains run after run, and none may stay."""
+    program = """
+import weakref
+from muzero.runs.memory import collect_all_objects, spare_present_objects
+class Trainer: pass
+trainer = Trainer()
+trainer.itself = trainer
+seen = weakref.ref(trainer)
+spare_present_objects()
+del trainer
+import gc
+gc.collect()
+kept = seen() is not None
+collect_all_objects()
+gc.collect()
+print(kept, seen() is None)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert done.stdout.split() == ["True", "True"]

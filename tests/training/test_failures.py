@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import torch
 
 from muzero.runs import checkpoint, metrics
 from muzero.runs.files import fingerprint, json_text, read_json
+from muzero.runs.provenance import PROVENANCE, read_provenance, recorded
 from muzero.runs.ray_watchdog import descendants, processes
 from muzero.runs.tensors import read_tensors, write_tensors
 from muzero.training.command import train
@@ -76,6 +77,39 @@ def test_place_that_cannot_be_written_to_is_named(at: str, tmp_path: Path, capsy
     error = capsys.readouterr().err
     assert f"error: {run}/records/000002-0.json: cannot be written: " in error
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("place", ["loop", "pipe", "directory", "device"])
+def test_provenance_that_cannot_be_written_is_named_and_nothing_hangs(
+    place: str, one_iteration: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(one_iteration, tmp_path / "run")
+    file = tmp_path / "run" / PROVENANCE
+    file.unlink()
+    if place == "loop":
+        file.symlink_to(file)
+    elif place == "pipe":
+        os.mkfifo(file)
+    elif place == "directory":
+        file.mkdir()
+    else:
+        file.symlink_to("/dev/null")
+    capsys.readouterr()
+    assert train(configuration(tmp_path / "run", 2)) == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.strip()]
+    assert line.startswith(f"error: {file}: cannot be written: ")
+    assert line.endswith("; nothing has been trained")
+
+
+def test_end_of_a_run_on_a_full_disk_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with recorded(tmp_path) as closing:
+        closing["code"] = 1
+        size = (tmp_path / PROVENANCE).stat().st_size
+        stack = ExitStack()
+        stack.enter_context(largest_file(size))
+    stack.close()
+    assert capsys.readouterr().err.startswith(f"warning: {tmp_path / PROVENANCE}: cannot be written: File too large")
+    assert [facts["event"] for facts in read_provenance(tmp_path)] == ["start"]
 
 
 def changed_state(run: Path, **changes: Any) -> None:
