@@ -91,6 +91,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def _hear_ctrl_c() -> None:
+    """Undo that a process in the background ignores Ctrl-C, if the tests run there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def shell(desk: Path, command: str, how: Run) -> tuple[int, str]:
     """Exit code and output of a command that is typed into a new shell."""
     for old, new in how.swap:
@@ -112,6 +117,7 @@ def shell(desk: Path, command: str, how: Run) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=_hear_ctrl_c,
     )
     assert process.stdin is not None
     assert process.stdout is not None
