@@ -153,13 +153,15 @@ def test_command_runs_as_typed(command: str, desk: Path) -> None:
 
 @pytest.fixture(scope="module")
 def trained(desk: Path) -> Path:
-    """The same directory with two runs of a moment, runs/first and runs/second."""
+    """The same directory with two runs of a moment, runs/first and runs/second, and a variant of one's own."""
     for variant, name in (("belief", "first"), ("baseline", "second")):
         words = (
             "preset=smoke train.iterations=1 evaluation.every=0 +game.rules.episode=round +game.rules.max_decisions=60"
         )
         code, said = shell(desk, f"python -m muzero.train +variant={variant} {words} run_dir=runs/{name}", Run())
         assert code == 0, said
+    for command in ("mkdir -p mine/variant", *(c for c in COMMANDS if c.startswith("printf '# @package"))):
+        assert shell(desk, command, Run())[0] == 0, command  # tests of one file may run in several processes
     return desk
 
 
