@@ -1,10 +1,12 @@
 """MaskablePPO of sb3-contrib learns rounds of a game against a bot, through the project's Gymnasium environment.
 
     pip install -c constraints.txt sb3-contrib        # brings stable-baselines3, and no other torch
-    python examples/maskable_ppo.py --steps 100000    # a few minutes on a laptop
+    python examples/maskable_ppo.py                   # 60,000 steps, a minute or two
 
-The policy is a plain MLP that reads an observation as one row of numbers, so it learns far more slowly than this
-project's own networks; the point is that any library can be connected.
+It then wins 0.755 [0.691, 0.809] of 200 rounds of Skyjo against the bot `random`, after 0.435 [0.368, 0.504] before
+training (one run, seed 0, Wilson intervals; less than two minutes at low priority on a busy machine of two cores). The
+policy is a plain MLP that reads an observation as one row of numbers, so it learns far more slowly than this project's
+own networks; the point is that any library can be connected.
 """
 
 from __future__ import annotations
@@ -43,13 +45,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", default=env.games()[0], choices=env.games())
     parser.add_argument("--bot", default="random")
-    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, default=60_000)
     parser.add_argument("--tables", type=int, default=16)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rules = short_rules(options.game)
     tables = DummyVecEnv([lambda: env.gym.make(options.game, bots=[options.bot], rules=rules)] * options.tables)
-    model = MaskablePPO("MlpPolicy", tables, n_steps=128, batch_size=512, seed=options.seed, device="cpu")
+    settings = {"n_steps": 256, "batch_size": 512, "learning_rate": 1e-3, "gamma": 1.0, "ent_coef": 0.01}
+    model = MaskablePPO("MlpPolicy", tables, seed=options.seed, device="cpu", **settings)
     print(f"before: {rank_shares(model, options.game, options.bot, 200):.3f} of 200 rounds won against {options.bot}")
     model.learn(options.steps)
     print(f"after {options.steps} steps: {rank_shares(model, options.game, options.bot, 200):.3f}")

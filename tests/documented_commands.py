@@ -319,10 +319,10 @@ COMMANDS: dict[str, Run | str] = {
     "python -m experiments.simulations --runs RUN --games 1000 --counts 0 4 16 64 --luck linear --out DIR": Run(
         f"{GAMES} --counts 0 2", swap=ONE_RUN
     ),
-    "python -m experiments.skipbo_duels": Run("--games 2 --out out"),
-    "python -m experiments.skyjo_planner --runs RUN... --out DIR": Run(f"{GAMES} --counts 2", swap=ONE_RUN),
+    "python -m experiments.skipbo_duels": Run("--difference 0.3 --out out"),
+    "python -m experiments.skyjo_planner --runs RUN... --out DIR": Run("--games 4 --counts 2", swap=ONE_RUN),
     "python -m experiments.skyjo_planner --runs runs/belief --out runs/planner": Run(
-        f"{GAMES} --counts 2", swap=ONE_RUN
+        "--games 4 --counts 2", swap=ONE_RUN
     ),
     "python -m experiments.skyjo_thresholds": Run("--games 4 --bootstrap 10 --out out"),
     "python -m experiments.soak --minutes 60 --out DIR": "tests/experiments/test_soak.py runs it",

@@ -91,6 +91,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def _hear_ctrl_c() -> None:
+    """Undo that a process in the background ignores Ctrl-C, if the tests run there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def shell(desk: Path, command: str, how: Run) -> tuple[int, str]:
     """Exit code and output of a command that is typed into a new shell."""
     for old, new in how.swap:
@@ -112,6 +117,7 @@ def shell(desk: Path, command: str, how: Run) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=_hear_ctrl_c,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -147,13 +153,15 @@ def test_command_runs_as_typed(command: str, desk: Path) -> None:
 
 @pytest.fixture(scope="module")
 def trained(desk: Path) -> Path:
-    """The same directory with two runs of a moment, runs/first and runs/second."""
+    """The same directory with two runs of a moment, runs/first and runs/second, and a variant of one's own."""
     for variant, name in (("belief", "first"), ("baseline", "second")):
         words = (
             "preset=smoke train.iterations=1 evaluation.every=0 +game.rules.episode=round +game.rules.max_decisions=60"
         )
         code, said = shell(desk, f"python -m muzero.train +variant={variant} {words} run_dir=runs/{name}", Run())
         assert code == 0, said
+    for command in ("mkdir -p mine/variant", *(c for c in COMMANDS if c.startswith("printf '# @package"))):
+        assert shell(desk, command, Run())[0] == 0, command  # tests of one file may run in several processes
     return desk
 
 

@@ -128,7 +128,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     where = f"[{config.host}]" if ":" in config.host else config.host
-    print(f"arena: open http://{where}:{config.port}/ in a browser; Ctrl-C stops it, games go on at the next start")
+    print(
+        f"arena: open http://{where}:{config.port}/ in a browser; Ctrl-C stops it, games go on at the next start",
+        flush=True,
+    )
     uvicorn.run(
         app,
         host=config.host,
