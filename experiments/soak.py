@@ -406,7 +406,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2, help="ray: number of actors")
     parser.add_argument("--people", type=int, default=20, help="arena: number of people")
     parser.add_argument("--looking", type=float, default=1.0, help="arena: mean seconds that a person looks at a table")
-    parser.add_argument("--growth", type=float, default=0.03, help="share by which a flat figure may grow in half of the time")
+    parser.add_argument(
+        "--growth", type=float, default=0.03, help="share by which a flat figure may grow in half of the time"
+    )
     parser.add_argument("--seed", type=int, default=None, help="seed of the disturbance (default: a new one)")
     add_output_options(parser, "soak")
     parser.usage = f"{parser.format_usage()[7:].rstrip()} [-- SETTING ...]"

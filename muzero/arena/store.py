@@ -16,7 +16,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-from muzero.runs.schema import RULES, Check, anything, check_value, either, flag, listing, mapping, maybe, record, text, whole
+from muzero.runs.schema import (
+    RULES,
+    Check,
+    anything,
+    check_value,
+    either,
+    flag,
+    listing,
+    mapping,
+    maybe,
+    record,
+    text,
+    whole,
+)
 
 SCHEMA = 1  # version of the tables below
 _APPLICATION = 0x4172656E  # "Aren", the mark of the file's program in its header
@@ -36,9 +49,7 @@ _ROOM = record(
         "actions": listing(whole(0, 63)),
         "think": flag,
         "started": flag,
-        "seats": listing(
-            record({"agent": maybe(text()), "name": text(), "digest": text(64), "left": flag}), *_SEATS
-        ),
+        "seats": listing(record({"agent": maybe(text()), "name": text(), "digest": text(64), "left": flag}), *_SEATS),
     },
     {"number": whole(0, 2**64 - 1), "unrated": listing(text(), most=10)},
 )
