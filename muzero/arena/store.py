@@ -62,6 +62,7 @@ _RESULT = record(
         "unrated": listing(text(), most=10),
     }
 )
+_OBJECT = mapping(anything)
 _LOGGER = logging.getLogger(__name__)
 _BEFORE = {"rooms": ["code", "content"], "records": ["commitment", "game", "content"]}  # files without a schema version
 
@@ -186,7 +187,7 @@ class Store:
         self._base.close()
 
 
-def _parsed(what: str, content: Any, check: Check = mapping(anything)) -> dict[str, Any] | None:
+def _parsed(what: str, content: Any, check: Check = _OBJECT) -> dict[str, Any] | None:
     """Content of a row; None, and a warning, if it is damaged."""
     try:
         found: dict[str, Any] = json.loads(content)

@@ -20,6 +20,7 @@ import torch
 
 from muzero.runs import ray_watchdog
 
+_LOG_FILES = "RAY_LOG_MONITOR_MAX_OPEN_FILES"  # environment variable of Ray
 _watchdog: subprocess.Popen[bytes] | None = None  # process that ends what Ray leaves behind
 
 
@@ -124,6 +125,7 @@ def join_ray(key: str, address: str, cpus: int) -> bool:
     here = {"num_cpus": cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     if not address:
         _start_watchdog()
+        os.environ.setdefault(_LOG_FILES, "16")  # Ray would keep two files of each actor that ever died open, up to 200
     try:
         _require_answer(address)
         ray.init(**settings, **({"address": address} if address else here))
