@@ -56,7 +56,7 @@ FIGURES = {
     "total_files": "open files of all processes",
     "main_threads": "threads of the {main}",
     "total_threads": "threads of all processes",
-    "shared_megabytes": "shared memory in use (/dev/shm), MB",
+    "shared_megabytes": "shared memory of the machine (/dev/shm), MB",
     "processes": "processes",
 }
 """Figures that must be flat, with their titles."""
@@ -364,7 +364,7 @@ def draw(result: dict[str, Any]) -> Figure:
             axes.plot(ends, [fit["middle"], fit["end"]], "--", color=plot_style.SERIES[1], label=label)
         unit = "MB" if title.endswith("MB") else "ms" if title.endswith("ms") else "count"
         axes.set(title=title, ylabel=unit)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * max(1.0, *(s[name] for s in samples)))
     for axes in panels[-2:]:
         axes.set_xlabel("time (minutes)")
     plot_style.legend_below(figure, panels)
@@ -406,7 +406,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2, help="ray: number of actors")
     parser.add_argument("--people", type=int, default=20, help="arena: number of people")
     parser.add_argument("--looking", type=float, default=1.0, help="arena: mean seconds that a person looks at a table")
-    parser.add_argument("--growth", type=float, default=0.03, help="share by which a flat figure may grow in half of the time")
+    parser.add_argument(
+        "--growth", type=float, default=0.03, help="share by which a flat figure may grow in half of the time"
+    )
     parser.add_argument("--seed", type=int, default=None, help="seed of the disturbance (default: a new one)")
     add_output_options(parser, "soak")
     parser.usage = f"{parser.format_usage()[7:].rstrip()} [-- SETTING ...]"

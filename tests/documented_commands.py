@@ -40,6 +40,8 @@ NAME = "names a command whose full form stands elsewhere in the documents"
 PLACEHOLDER = "shows a form; its words are not values"
 HOURS = "takes half an hour or more and has no short form"
 MCTX = "needs jax and mctx, which make test-all installs"
+LEVELS = "takes hours; the same command runs for another game"
+SOAK = "tests/experiments/test_soak.py runs it"
 OWN = "needs code of the reader's own; tests/agents and tests/model write such classes"
 COMMITS = "builds another commit; tests/experiments has the parts"
 
@@ -250,7 +252,11 @@ COMMANDS: dict[str, Run | str] = {
     "python -m experiments.NAME": PLACEHOLDER,
     "python -m experiments.arena_levels": NAME,
     "python -m experiments.arena_levels --games 200": Run("--games 2 --only lama --out out/levels.json"),
-    "python -m experiments.arena_levels --games 200 --only lama": Run("--games 2 --out out/levels.json"),
+    "python -m experiments.arena_levels --games 1000 --only lama skipbo --record": Run(
+        swap=(("--games 1000 --only lama skipbo --record", "--games 2 --only lama --out out/levels.json"),)
+    ),
+    "python -m experiments.arena_levels --games 1000 --only skyjo --record": LEVELS,
+    "python -m experiments.arena_levels --games 400 --only 'skyjo of any size' --record": LEVELS,
     "python -m experiments.beliefs": NAME,
     "python -m experiments.beliefs --runs RUN... --out DIR": Run("--games 8", swap=ONE_RUN),
     "python -m experiments.bench_arena": Run("--quick"),
@@ -325,7 +331,9 @@ COMMANDS: dict[str, Run | str] = {
         "--games 4 --counts 2", swap=ONE_RUN
     ),
     "python -m experiments.skyjo_thresholds": Run("--games 4 --bootstrap 10 --out out"),
-    "python -m experiments.soak --minutes 60 --out DIR": "tests/experiments/test_soak.py runs it",
+    "python -m experiments.soak ray --minutes 60 --out DIR": SOAK,
+    "python -m experiments.soak ray": SOAK,
+    "python -m experiments.soak arena": SOAK,
     "python -m experiments.table_sizes --runs RUN... --out DIR": Run(GAMES, swap=ONE_RUN),
     "python -m experiments.time_to_strength --runs RUN... --out DIR": Run(GAMES, swap=ONE_RUN),
     "python -m experiments.time_to_strength --runs runs/seed0 runs/seed1 runs/seed2 --games 200": Run(

@@ -17,8 +17,21 @@ from typing import Any
 
 PATIENCE = 60.0  # seconds after which an answer is given up as missing
 _PART = 2500  # characters of a part of a file
-_RULES: dict[str, dict[str, Any]] = {"skyjo": {"episode": "round"}, "lama": {"episode": "round"}, "skipbo": {"stock": 5}}
-_NONSENSE = ("", "{", "[" * 3000, '{"type":"act"}', '{"type":"no"}', '{"type":"create","seats":[]}', "\ud800", "x" * 4000)
+_RULES: dict[str, dict[str, Any]] = {
+    "skyjo": {"episode": "round"},
+    "lama": {"episode": "round"},
+    "skipbo": {"stock": 5},
+}
+_NONSENSE = (
+    "",
+    "{",
+    "[" * 3000,
+    '{"type":"act"}',
+    '{"type":"no"}',
+    '{"type":"create","seats":[]}',
+    "\ud800",
+    "x" * 4000,
+)
 _PAGES = ("/", "/static/app.js", "/results.csv", "/results.json", "/records/0000000000000000.json")
 
 
@@ -189,7 +202,9 @@ class Person:
         if kind in ("gallery", "results"):
             await self.ask(kind, type=kind)
         elif kind == "watch":
-            loaded = await self.ask("loaded", type="watch", game="lama", seats=["random", "random"], rules=_RULES["lama"])
+            loaded = await self.ask(
+                "loaded", type="watch", game="lama", seats=["random", "random"], rules=_RULES["lama"]
+            )
             await self.watch(loaded["id"])
         elif not self.crowd.games:
             return
@@ -218,7 +233,7 @@ class Person:
         """Give a file back in parts; now and then a damaged one."""
         if self.rng.random() < 0.3:
             at = self.rng.randrange(len(text))
-            text = text[:at] + self.rng.choice("0x{[\"") + text[at + 1 :]
+            text = text[:at] + self.rng.choice('0x{["') + text[at + 1 :]
         parts = [text[at : at + _PART] for at in range(0, len(text), _PART)]
         for number, part in enumerate(parts):
             last = number == len(parts) - 1

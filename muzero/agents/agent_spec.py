@@ -54,7 +54,7 @@ from muzero.agents.simulators import make_simulator
 from muzero.agents.situation import Agent
 from muzero.agents.value_model import NetworkFeatures, PublicFeatures, ValueModel, fit_value_model
 from muzero.config import ModelConfig, SearchConfig
-from muzero.config.fields import require
+from muzero.config.fields import require, require_path
 from muzero.model.interface import BaseNetwork
 from muzero.model.network import make_network, trust_parts
 from muzero.model.shapes import misfit
@@ -176,6 +176,7 @@ def _network_spec(spec: AgentSpec) -> AgentSpec | None:
 def _weights(spec: AgentSpec) -> checkpoint.Weights:
     named = spec.kind == "agent" or (spec.kind == "policy" and spec.target in shipped_agents())
     path = shipped_weights(spec.target) if named else Path(spec.target)
+    require_path(spec.kind, path)
     if "iteration" in spec.options:
         iteration = spec.number(int, spec.options["iteration"], "iteration")
         path = path / checkpoint.CHECKPOINTS / f"{iteration:06d}"

@@ -80,13 +80,20 @@ class Engine:
                 yield _error(identity or _named(line), str(error))
         for players in sorted({job.position.info.num_players for job in jobs}):
             group = [job for job in jobs if job.position.info.num_players == players]
-            try:
-                reports = self.analyst.analyse([job.position for job in group])
-            except Exception as error:  # whatever happens in a search, the next requests are answered
-                yield from (_error(job.request.id, f"the search failed: {error}") for job in group)
-                continue
-            for job, report in zip(group, reports, strict=True):
-                yield {"id": job.request.id, "schema": SCHEMA, "turn": job.turn, **report}
+            for at in range(
+                0, len(group), self.analyst.batch
+            ):  # reports of all turns of long requests would fill memory
+                yield from self._analyse(group[at : at + self.analyst.batch])
+
+    def _analyse(self, jobs: Sequence[Job]) -> Iterator[dict[str, Any]]:
+        """Answers to jobs that are searched together."""
+        try:
+            reports = self.analyst.analyse([job.position for job in jobs])
+        except Exception as error:  # whatever happens in a search, the next requests are answered
+            yield from (_error(job.request.id, f"the search failed: {error}") for job in jobs)
+            return
+        for job, report in zip(jobs, reports, strict=True):
+            yield {"id": job.request.id, "schema": SCHEMA, "turn": job.turn, **report}
 
     def describe(self) -> dict[str, Any]:
         """Description of the engine for clients: agent, game, names of actions and cards."""

@@ -15,7 +15,7 @@ _PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+$"
 
 
 def _shown(name: str) -> str:
-    """The name, if game records, which name the players, may hold it: no odd spaces, no characters without a meaning."""
+    """Name that game records may hold, too: no odd spaces, no characters without a meaning."""
     if not name.isprintable():
         raise ValueError("expected characters that can be printed")
     return name

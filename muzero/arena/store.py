@@ -16,7 +16,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-from muzero.runs.schema import RULES, Check, anything, check_value, either, flag, listing, mapping, maybe, record, text, whole
+from muzero.runs.schema import (
+    RULES,
+    Check,
+    anything,
+    check_value,
+    either,
+    flag,
+    listing,
+    mapping,
+    maybe,
+    record,
+    text,
+    whole,
+)
 
 SCHEMA = 1  # version of the tables below
 _APPLICATION = 0x4172656E  # "Aren", the mark of the file's program in its header
@@ -36,9 +49,7 @@ _ROOM = record(
         "actions": listing(whole(0, 63)),
         "think": flag,
         "started": flag,
-        "seats": listing(
-            record({"agent": maybe(text()), "name": text(), "digest": text(64), "left": flag}), *_SEATS
-        ),
+        "seats": listing(record({"agent": maybe(text()), "name": text(), "digest": text(64), "left": flag}), *_SEATS),
     },
     {"number": whole(0, 2**64 - 1), "unrated": listing(text(), most=10)},
 )
@@ -51,6 +62,7 @@ _RESULT = record(
         "unrated": listing(text(), most=10),
     }
 )
+_OBJECT = mapping(anything)
 _LOGGER = logging.getLogger(__name__)
 _BEFORE = {"rooms": ["code", "content"], "records": ["commitment", "game", "content"]}  # files without a schema version
 
@@ -175,7 +187,7 @@ class Store:
         self._base.close()
 
 
-def _parsed(what: str, content: Any, check: Check = mapping(anything)) -> dict[str, Any] | None:
+def _parsed(what: str, content: Any, check: Check = _OBJECT) -> dict[str, Any] | None:
     """Content of a row; None, and a warning, if it is damaged."""
     try:
         found: dict[str, Any] = json.loads(content)

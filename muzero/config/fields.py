@@ -6,9 +6,11 @@ a dataclass that inherits from `Section` is a group of settings.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import field, fields
+from pathlib import Path
 from typing import Any, ClassVar
 
 import mcts
@@ -18,6 +20,19 @@ def require(good: bool, key: str, expected: str, value: Any) -> None:
     """Raises a ValueError that names the key, the expectation and the value, unless the value is good."""
     if not good:
         raise ValueError(f"{key}: expected {expected}, got {value!r}")
+
+
+def require_path(key: str, path: str | Path) -> None:
+    """Raises a ValueError that names the key, unless the system accepts the path; it need not exist."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        shown = ascii(str(path))
+        reason = getattr(error, "strerror", None) or error
+        given = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        raise ValueError(f"{key}: expected a path that can be used, got {given} ({reason})") from None
 
 
 def setting(default: Any, meaning: str, expected: str = "", holds: Callable[[Any], bool] | None = None) -> Any:

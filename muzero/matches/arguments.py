@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
+import yaml  # type: ignore[import-untyped]
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -33,6 +34,9 @@ def parse_overrides(kind: type[T], arguments: Sequence[str], keys: Mapping[str, 
     try:
         given = OmegaConf.from_dotlist([_with_brackets(argument, lists) for argument in arguments])
         config: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), given))
+    except yaml.YAMLError as error:
+        reason = ascii(" ".join(str(error).split()))[1:-1]
+        raise ValueError(f"arguments: expected values that YAML can read, got {reason}") from None
     except OmegaConfBaseException as error:
         key = getattr(error, "full_key", None)
         where = f"{key}: " if key in keys else ""

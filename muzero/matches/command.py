@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from muzero.agents import agent_spec
-from muzero.config.fields import require
+from muzero.config.fields import require, require_path
 from muzero.matches.arguments import SHARED_HELP, describe_keys, parse_overrides
 from muzero.matches.match import play_match
 from muzero.matches.match_config import MatchConfig, with_defaults
@@ -52,6 +52,8 @@ def read_arguments(arguments: list[str]) -> MatchConfig:
     require(config.games >= 1, "games", "1 or more", config.games)
     plain = Path(config.out).suffix in ("", ".json")  # x.1 and x.2 would share their .csv and .md files
     require(plain, "out", "the name of the json file, as results/x.json; the others stand beside it", config.out)
+    for name in ("out", "records"):
+        require_path(name, getattr(config, name))
     taken = bool(config.out) and Path(config.out).is_dir()
     require(not taken, "out", "the name of a file", f"{config.out}, which is a directory")
     for name, directory in (("out", Path(config.out).parent), ("records", Path(config.records))):

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 import env
 from muzero import stats
 from muzero.agents.agent_spec import AgentSpec, join_options, resolve, trained_for
-from muzero.config.fields import require
+from muzero.config.fields import require, require_path
 from muzero.matches import results
 from muzero.matches.arguments import SHARED_HELP, describe_keys, parse_overrides
 from muzero.matches.match import play_matches
@@ -85,6 +85,7 @@ def read_arguments(arguments: Sequence[str]) -> LadderConfig:
     """Make a checked configuration from key=value arguments."""
     config, _ = parse_overrides(LadderConfig, arguments, HELP)
     out = Path(config.out)
+    require_path("out", out)
     require(not out.exists() or out.is_dir(), "out", "a directory, or nothing yet", f"{config.out}, which is a file")
     require(config.games >= 1, "games", "1 or more", config.games)
     require(config.batch >= 1, "batch", "1 or more", config.batch)

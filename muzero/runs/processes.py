@@ -23,6 +23,7 @@ from muzero.runs import ray_watchdog
 
 _log = logging.getLogger(__name__)
 
+_LOG_FILES = "RAY_LOG_MONITOR_MAX_OPEN_FILES"  # environment variable of Ray
 _watchdog: subprocess.Popen[bytes] | None = None  # process that ends what Ray leaves behind
 
 
@@ -133,6 +134,7 @@ def join_ray(key: str, address: str, cpus: int, dashboard: int = 0) -> bool:
         _log.info("Ray's dashboard: http://127.0.0.1:%d", dashboard)
     if not address:
         _start_watchdog()
+        os.environ.setdefault(_LOG_FILES, "16")  # Ray would keep two files of each actor that ever died open, up to 200
     try:
         _require_answer(address)
         ray.init(**settings, **({"address": address} if address else here))

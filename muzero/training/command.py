@@ -16,6 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from muzero.agents.agent_spec import AgentSpec, resolve
 from muzero.config import PAST_SELF, Config, cores
+from muzero.config.fields import require_path
 from muzero.runs import checkpoint, metrics
 from muzero.runs.files import CheckpointError, WriteError
 from muzero.runs.processes import WorkerDied, pick_device
@@ -74,6 +75,7 @@ def with_pinned_agents(config: Config) -> Config:
 def run_directory(config: Config) -> Path:
     """Path of the run directory: the one that the user named, or one named by game, variant and hash."""
     if config.run_dir:
+        require_path("run_dir", config.run_dir)
         return Path(config.run_dir)
     name = f"{config.game.name}-{config.variant}-{config_hash(asdict(config), CHANGEABLE)}"
     return Path("runs") / name

@@ -99,6 +99,9 @@ def test_a_game_record_file_can_be_pasted_in_and_requests_are_searched_together(
     answers = ask(engine, {"id": "a", "record": content, "turns": [0, 5, 9]}, {"id": "b", "record": RECORD})
     assert [answer["id"] for answer in answers] == ["a", "a", "a", "b"]
     assert batches == [4]
+    batches.clear()
+    assert len(ask(engine, {"id": "c", "record": content, "turns": [0] * 20})) == 20
+    assert batches == [8, 8, 4], "reports of long requests must not fill the memory"
 
 
 @pytest.mark.parametrize(

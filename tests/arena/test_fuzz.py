@@ -143,6 +143,8 @@ def test_fuzzed_messages_are_answered_or_refused_and_disturb_no_other_room(seed:
 
 @pytest.mark.slow
 def test_a_hundred_thousand_fuzzed_messages() -> None:
-    found, before, after = asyncio.run(attack_beside_a_game(100_000, 3))
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
+    found, before, after = asyncio.run(attack_beside_a_game(100_000, seed))
     assert sum(found.values()) == 100_000
     assert after == before

@@ -13,7 +13,6 @@ from muzero.arena.command import main
 from muzero.arena.gallery import Gallery
 from muzero.arena.store import SCHEMA, Store
 
-
 SEAT = {"agent": None, "name": "Ada", "digest": "d" * 64, "left": False}
 ROOM = {"game": "skyjo", "rules": {}, "seed": 5, "nonce": "ab", "actions": [1], "think": True, "started": True}
 ROOM |= {"seats": [SEAT, SEAT]}

@@ -11,22 +11,22 @@ import pytest
 from experiments import soak
 
 
-def test_growth_compares_the_second_quarter_with_the_last() -> None:
-    times = [float(t) for t in range(100)]
-    assert soak.growth(times, [0.0] * 25 + [10.0] * 75) == (10.0, 10.0), "buffers fill in the first quarter"
-    early, late = soak.growth(times, times)
-    assert (early, late) == (37.0, 87.0)
+def test_a_straight_line_is_fitted_to_the_second_half() -> None:
+    times = [float(t) for t in range(101)]
+    assert soak.fitted(times, [0.0] * 50 + [10.0] * 51) == pytest.approx((10.0, 10.0)), "buffers fill in the first half"
+    assert soak.fitted(times, [2 * t for t in times]) == pytest.approx((100.0, 200.0))
+    assert soak.fitted([0.0], [7.0]) == (7.0, 7.0)
 
 
 def test_a_leak_is_not_flat_and_noise_is() -> None:
     def sampled(megabytes: list[float]) -> list[dict[str, float]]:
-        return [dict.fromkeys(soak.FIGURES, 5.0) | {"seconds": float(t), "learner_megabytes": m} for t, m in
+        return [dict.fromkeys(soak.FIGURES, 5.0) | {"seconds": float(t), "main_megabytes": m} for t, m in
                 enumerate(megabytes)]  # fmt: skip
 
-    steady = soak.verdicts(sampled([500.0 + t % 7 for t in range(100)]), 0.1)
+    steady = soak.verdicts(sampled([500.0 + t % 7 for t in range(100)]), 0.03)
     assert all(found["flat"] for found in steady.values())
-    leak = soak.verdicts(sampled([500.0 + 5 * t for t in range(100)]), 0.1)
-    assert [name for name, found in leak.items() if not found["flat"]] == ["learner_megabytes"]
+    leak = soak.verdicts(sampled([500.0 + t for t in range(100)]), 0.03)
+    assert [name for name, found in leak.items() if not found["flat"]] == ["main_megabytes"]
 
 
 def test_usage_of_this_process_is_read() -> None:
@@ -39,11 +39,22 @@ def test_usage_of_this_process_is_read() -> None:
 
 @pytest.mark.slow
 def test_half_a_minute_with_killed_actors(tmp_path: Path) -> None:
-    arguments = ["--minutes", "0.5", "--every", "0.5", "--kill-every", "6", "--growth", "1", "--out", str(tmp_path)]
-    assert soak.main([*arguments, "--", "evaluation.every=0", "selfplay.tables=4"]) == 0
-    result = json.loads((tmp_path / "soak.json").read_text())
-    assert result["kills"]
+    arguments = ["ray", "--minutes", "0.5", "--every", "0.5", "--kill-every", "6", "--growth", "1"]
+    assert soak.main([*arguments, "--out", str(tmp_path), "--", "evaluation.every=0", "selfplay.tables=4"]) == 0
+    result = json.loads((tmp_path / "ray" / "soak.json").read_text())
+    assert result["disturbed"]
     assert result["left_behind"] == []
     assert result["samples"][-1]["iterations"] > result["samples"][0]["iterations"]
-    assert (tmp_path / "soak.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "soak.md").read_text().startswith("# Soak")
+    assert (tmp_path / "ray" / "soak.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "ray" / "soak.md").read_text().startswith("# Soak")
+
+
+@pytest.mark.slow
+def test_half_a_minute_of_an_arena_with_people(tmp_path: Path) -> None:
+    arguments = ["arena", "--minutes", "0.5", "--every", "1", "--people", "6", "--looking", "0.1", "--growth", "9"]
+    assert soak.main([*arguments, "--out", str(tmp_path)]) == 0
+    result = json.loads((tmp_path / "arena" / "soak.json").read_text())
+    assert result["events"]["decisions"] > 50
+    assert result["defects"] == []
+    assert result["samples"][-1]["games"] > 0
+    assert (tmp_path / "arena" / "soak.png").read_bytes().startswith(b"\x89PNG")

@@ -237,11 +237,13 @@ def run(target: Target, home: Path, most_megabytes: float) -> Outcome:
     rings = 0
 
     def ring(number: int, frame: FrameType | None) -> None:
-        """Count the seconds in which this process was not stopped: signals of stopped ones are merged into one."""
+        """Count seconds: not those in which the process was stopped (signals are merged) or waited for a processor."""
         nonlocal rings
         rings += 1
-        if rings >= SECONDS:
+        if rings - (_queued() - queued) >= SECONDS:
             raise Hang
+
+    queued = _queued()
 
     out, errors = StringIO(), StringIO()
     _reset_peak()
@@ -262,7 +264,8 @@ def run(target: Target, home: Path, most_megabytes: float) -> Outcome:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    seconds, peak = time.perf_counter() - started, peak_megabytes()
+    passed = min(time.perf_counter() - started, rings + 1.0)  # a process that was stopped has fewer rings
+    seconds, peak = max(0.0, passed - (_queued() - queued)), peak_megabytes()
     said = errors.getvalue().strip()
     if kind == "exit code 1" and ": cannot be written: " in said and "Traceback" not in said:
         kind = "unwritable"  # a directory in place of a file that the command would write
@@ -271,6 +274,14 @@ def run(target: Target, home: Path, most_megabytes: float) -> Outcome:
     if kind in ("success", "refused") and peak > most_megabytes:
         kind, detail = "memory", f"{peak:.0f} MB, allowed {most_megabytes:.0f}\n{said}"
     return Outcome(kind, detail or said, seconds, peak)
+
+
+def _queued() -> float:
+    """Seconds for which this thread has waited for a processor that others had (Linux; 0 elsewhere)."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
 
 
 def _names(said: str, home: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from collections.abc import Iterator
@@ -205,9 +206,11 @@ def test_an_actor_that_cannot_start_raises_its_error(monkeypatch: pytest.MonkeyP
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_self_play_survives_two_minutes_of_dying_actors() -> None:
-    """Every few seconds an actor is killed: games still come, and no deal is played twice."""
+    """Every few seconds an actor is killed: games still come, and no deal is played twice. The seed is printed."""
+    seed = random.SystemRandom().randrange(10**6)
+    print(f"seed {seed}")
     config = runtime_settings("ray", mode="async", workers=2)
-    runtime, seen, rng = RayRuntime(config), [], np.random.default_rng(0)
+    runtime, seen, rng = RayRuntime(config), [], np.random.default_rng(seed)
     end, due = time.monotonic() + 120, time.monotonic() + 10
     while time.monotonic() < end:
         runtime.request(request(4), weights(config), None)
