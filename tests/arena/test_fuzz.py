@@ -122,7 +122,7 @@ async def attack(rooms: Rooms, count: int, seed: int) -> dict[str, int]:
 
 async def attack_beside_a_game(count: int, seed: int) -> tuple[dict[str, int], bytes, bytes]:
     """Attack a server on which others play; return the state of their room before and after."""
-    rooms = make_rooms(most=6, spare=0.0)
+    rooms = make_rooms(most=6, spare=0.0, grace=1e9)  # nobody is replaced, however long it takes
     ask = Create(type="create", game="skyjo", seats=[None, None], you=0, name="Ada")
     room, _, _ = rooms.create(ask)
     room.sit(1, "Bob")

@@ -225,6 +225,8 @@ def test_self_play_survives_two_minutes_of_dying_actors() -> None:
 
 def test_ray_is_shut_down_by_the_runtime_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
+    monkeypatch.setenv("RAY_LOG_MONITOR_MAX_OPEN_FILES", "")  # restored at the end
+    monkeypatch.delenv("RAY_LOG_MONITOR_MAX_OPEN_FILES")
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", lambda **given: calls.append(given))
     monkeypatch.setattr(ray, "shutdown", lambda: calls.append("shutdown"))
@@ -234,6 +236,7 @@ def test_ray_is_shut_down_by_the_runtime_that_started_it(monkeypatch: pytest.Mon
     RayRuntime(runtime_settings("ray", workers=3, tables=6)).close()
     assert calls[0]["_node_ip_address"] == "127.0.0.1"
     assert calls[0]["num_cpus"] >= 3
+    assert os.environ["RAY_LOG_MONITOR_MAX_OPEN_FILES"] == "16", "or Ray keeps files of all actors that ever died open"
     elsewhere = runtime_settings("ray", workers=3, tables=6)
     RayRuntime(replace(elsewhere, runtime=replace(elsewhere.runtime, address="auto"))).close()
     assert calls[1:] == ["shutdown", calls[2], "shutdown"]

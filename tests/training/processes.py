@@ -156,9 +156,9 @@ class Run:
         assert self.process.pid is not None
         os.kill(self.process.pid, number)
 
-    def end(self) -> int:
-        """Wait for the end; returns the exit code."""
-        self.process.join(WAIT)
+    def end(self, wait: float = WAIT) -> int:
+        """Wait for the end, for so many seconds; returns the exit code."""
+        self.process.join(wait)
         code = self.process.exitcode
         if code is None:  # say where it hangs
             self.send(signal.SIGUSR2)
@@ -167,9 +167,9 @@ class Run:
         assert code is not None, self.log
         return code
 
-    def done(self) -> Run:
+    def done(self, wait: float = WAIT) -> Run:
         """Wait for an end with exit code 0."""
-        assert self.end() == 0, self.log
+        assert self.end(wait) == 0, self.log
         return self
 
 

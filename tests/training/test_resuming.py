@@ -20,6 +20,7 @@ from muzero.runs.run_directory import EXIT_REQUEUE
 from tests.forked import WAIT
 from tests.training.processes import TINY, Death, Run, result, same
 
+_LONG = 10 * WAIT  # of eighty iterations, on a busy machine
 pytestmark = pytest.mark.xdist_group("runs")  # one process has the reference and the fork server
 
 
@@ -65,7 +66,7 @@ def killed(home: Path, deaths: list[Death], *argv: str) -> Path:
     for death in deaths:
         run = Run(home, *argv, death=death)
         assert run.end() == -signal.SIGKILL, (death, run.log)
-    return Run(home, *argv).done().path
+    return Run(home, *argv).done(_LONG).path
 
 
 def test_run_killed_at_any_stage_ends_with_the_same_bytes(reference: Path, tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_run_killed_twenty_times_ends_with_the_same_bytes(tmp_path: Path) -> Non
     print(f"seed {seed}")
     longer, rng = "train.iterations=80", random.Random(seed)
     most = {"starting": 1, "playing": 60, "learning": 4, "evaluating": 1, "logging": 1, "saving": 8, "thinning": 1}
-    whole = Run(tmp_path / "whole", longer).done()
+    whole = Run(tmp_path / "whole", longer).done(_LONG)
     deaths = []
     kinds = [*most, *rng.choices(list(most), k=20 - len(most))]  # each at least once
     rng.shuffle(kinds)
