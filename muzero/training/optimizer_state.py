@@ -59,7 +59,9 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, network: nn.Module, tens
         for name, parameter in zip(members, group["params"], strict=True):
             mine = saved_memory.get(name, {})
             for key, tensor in mine.items():
-                if key != "step" and (tensor.shape, tensor.dtype) != (parameter.shape, parameter.dtype):
+                if key == "step":
+                    problems += _not_a_number(f"step of {name}", tensor)
+                elif (tensor.shape, tensor.dtype) != (parameter.shape, parameter.dtype):
                     problems.append(
                         f"{key} of {name}: {tuple(tensor.shape)} {tensor.dtype} saved, "
                         f"the parameter is {tuple(parameter.shape)} {parameter.dtype}"
@@ -67,13 +69,21 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, network: nn.Module, tens
             memory.append({key: tensor.clone() for key, tensor in mine.items()} | state["scalars"].get(name, {}))
         settings = {k: tuple(v) if isinstance(group.get(k), tuple) else v for k, v in saved["settings"].items()}
         prefix = f"group/{index}/"
-        settings |= {k.removeprefix(prefix): v.clone() for k, v in tensors.items() if k.startswith(prefix)}
+        given = {k.removeprefix(prefix): v.clone() for k, v in tensors.items() if k.startswith(prefix)}
+        problems += [problem for k, v in given.items() for problem in _not_a_number(f"{k} of group {index}", v)]
+        settings |= given
         extra = {"param_names": group["param_names"]} if "param_names" in group else {}
         restored.append({**settings, **extra, "params": list(range(first, len(memory)))})
     if problems:
         raise CheckpointError("\n  ".join(["the saved optimizer is not of this network", *problems]))
     known = {index: entry for index, entry in enumerate(memory) if entry}
     optimizer.load_state_dict({"state": known, "param_groups": restored})
+
+
+def _not_a_number(what: str, tensor: Tensor) -> list[str]:
+    """Message about a tensor that should be a single real number, if it is none."""
+    good = tensor.ndim == 0 and not tensor.is_complex() and tensor.dtype != torch.bool
+    return [] if good else [f"{what}: expected one number, got shape {tuple(tensor.shape)} of {tensor.dtype}"]
 
 
 def _differences(where: str, saved: Sequence[str], here: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from muzero.runs.checkpoint import load_latest, save
 from muzero.runs.files import CheckpointError
@@ -87,6 +87,20 @@ def test_optimizer_settings_that_are_tensors_are_restored() -> None:
     other = torch.optim.AdamW(network.named_parameters(), lr=torch.tensor(0.5))
     restore_optimizer(other, network, flat, json.loads(json.dumps(plain)))
     assert same_tensor(other.param_groups[0]["lr"], torch.tensor(0.01))
+
+
+@pytest.mark.parametrize("odd", [torch.ones(1), torch.ones(0), torch.ones((), dtype=torch.complex64)])
+def test_steps_that_are_no_single_number_are_refused(odd: Tensor) -> None:
+    network = nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(network.parameters())
+    network(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    tensors, state = optimizer_state(optimizer, network)
+    restore_optimizer(optimizer, network, tensors, state)
+    with pytest.raises(CheckpointError, match="step of weight: expected one number, got shape"):
+        restore_optimizer(optimizer, network, tensors | {"step/weight": odd}, state)
+    with pytest.raises(CheckpointError, match="lr of group 0: expected one number, got shape"):
+        restore_optimizer(optimizer, network, tensors | {"group/0/lr": odd}, state)
 
 
 def test_state_of_another_network_is_refused_by_parameter_name() -> None:
