@@ -284,6 +284,7 @@ def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         "figures": {},
         "defects": [],
         "left_behind": [],
+        "complete": False,
     }
     with log.open("wb") as output, subprocess.Popen(
         command, start_new_session=True, cwd=home, stdout=output, stderr=output
@@ -316,7 +317,7 @@ def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         result["defects"].append(f"the {load.main} ended: {text[-2000:]}")
     if result["samples"]:
         result["figures"] = verdicts(result["samples"], options.growth)
-    return result | {"left_behind": _left_behind(started)}
+    return result | {"left_behind": _left_behind(started), "complete": True}
 
 
 def write_results(result: dict[str, Any], options: argparse.Namespace) -> None:
@@ -377,10 +378,13 @@ def page(result: dict[str, Any]) -> str:
     lines = [f"# Soak: {result['load']}", "", f"    {result['command']}", ""]
     did = f"{len(result['disturbed'])} actors killed, " if result["load"] == "ray" else ""
     work = ", ".join(f"{last[name]:g} {name}" for name in ("iterations", "games") if name in last)
+    ended = (
+        f"defects: {'; '.join(result['defects']) or 'none'}; left behind after it was killed: "
+        f"{', '.join(result['left_behind']) or 'nothing'}"
+    )
+    ended = ended if result["complete"] else "cut short, so defects and what was left behind are not known"
     lines += [
-        f"{result['minutes']:g} minutes, {did}seed {result['seed']}, {work}; defects: "
-        f"{'; '.join(result['defects']) or 'none'}; left behind after it was killed: "
-        f"{', '.join(result['left_behind']) or 'nothing'}.",
+        f"{result['minutes']:g} minutes, {did}seed {result['seed']}, {work}; {ended}.",
         "",
         "| figure | fit at half of the time | fit at the end | flat |",
         "|---|---:|---:|---|",
