@@ -57,6 +57,7 @@ class Packing:
         self, network: Network, layouts: Sequence[Layout], tensors_of: TensorsOf, computed_of: TensorsOf
     ) -> None:
         self._layouts = [[entry for entry in layout if entry[1] * entry[2]] for layout in layouts]
+        self._shapes = {(part, name): shape for part, layout in enumerate(self._layouts) for name, *shape in layout}
         self._computed_of = computed_of
         self.sizes = [sum(rows * columns for _, rows, columns in layout) for layout in self._layouts]
         probe = copy.deepcopy(network)
@@ -171,8 +172,7 @@ class Packing:
     def inputs(self, network: Network) -> list[Tensor]:
         """Tensors that the arrays are made of: computed ones, then parameters."""
         tensors = self._computed_of(network)
-        shapes = {(part, name): shape for part, layout in enumerate(self._layouts) for name, *shape in layout}
-        computed = [_padded(tensors[part][name], *shapes[part, name]) for part, name, *_ in self._computed]
+        computed = [_padded(tensors[part][name], *self._shapes[part, name]) for part, name, *_ in self._computed]
         return computed + [getattr(module, name) for module, name in self._owners]
 
     def gather(self, native: _native.SlotTrainer, inputs: Sequence[Tensor]) -> list[NDArray[np.float32]]:
