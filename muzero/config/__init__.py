@@ -94,5 +94,7 @@ class Config(Section):
         require(inside, "selfplay.players", f"game.players={self.game.players} among them, or none", mixed)
         expected = f"at least {least}, one per worker" + (" and number of players" if mixed else "")
         require(self.selfplay.tables >= least, "selfplay.tables", expected, self.selfplay.tables)
+        one_step = self.selfplay.explore and self.learner.one_step_share  # the value after a random action is no target
+        require(not one_step, "learner.one_step_share", "0 with selfplay.explore", self.learner.one_step_share)
         if self.train.algorithm == "ppo":
             self.ppo.check_run(self)

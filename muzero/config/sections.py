@@ -331,6 +331,14 @@ class SelfPlayConfig(Section):
     temperature: list[Any] = schedule(
         [[0, 1.0]], least=0, meaning="schedule of the temperature of the choice among visits (puct)"
     )
+    explore: float = number(
+        0.0,
+        least=0,
+        most=1,
+        meaning="share of the network's decisions at tables where it meets itself that are a random legal action "
+        "instead, so that values are learned of positions that it would not reach; value targets before such an action "
+        "stop at the search value there",
+    )
     curriculum: CurriculumConfig = field(default_factory=CurriculumConfig)
     pool: PoolConfig = field(default_factory=PoolConfig)
 

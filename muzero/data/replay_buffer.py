@@ -200,7 +200,7 @@ class ReplayBuffer:
         while self._episodes and self._head <= self._tail < self._head + T:
             self._evict()
         here = slice(self._head, self._head + T)
-        targets = self._returns(episode.rewards, episode.values, episode.last_values)
+        targets = self._returns(episode.rewards, episode.values, episode.last_values, explored=episode.explored)
         for name, array in ring_rows(episode, targets, self._head).items():
             self._rows[name][here] = array
         stamp = self._added
@@ -226,11 +226,13 @@ class ReplayBuffer:
         values: NDArray[np.float32],
         last_values: NDArray[np.float32],
         end: NDArray[np.int64] | None = None,
+        *,
+        explored: NDArray[np.bool_],
     ) -> NDArray[np.float32]:
         """Value targets [T, P] of decisions; arguments as in `n_step_returns`."""
         if self.td_lambda < 1:
-            return lambda_returns(rewards, values, last_values, self.td_lambda, self.discount, end)
-        return n_step_returns(rewards, values, last_values, self.steps, self.discount, end)
+            return lambda_returns(rewards, values, last_values, self.td_lambda, self.discount, end, explored)
+        return n_step_returns(rewards, values, last_values, self.steps, self.discount, end, explored)
 
     def _check(self, episode: Episode) -> None:
         """Refuse an episode that is broken, of another game, or longer than the ring."""
@@ -348,7 +350,7 @@ class ReplayBuffer:
         end = np.repeat(np.cumsum(length), length)
         whole = np.arange(len(end)) - end + np.repeat(begin + length, length)
         rewards, values, last_values = (rows[name][whole] for name in ("rewards", "values", "last_values"))
-        rows["returns"][whole] = self._returns(rewards, values, last_values, end)
+        rows["returns"][whole] = self._returns(rewards, values, last_values, end, explored=rows["explored"][whole])
 
     def _require_index(self, index: NDArray[np.int64], stamp: NDArray[np.int64]) -> None:
         require(index.ndim == 1 and stamp.shape == index.shape, "stamp", f"shape {index.shape}", stamp.shape)

@@ -18,6 +18,7 @@ def n_step_returns(
     steps: int,
     discount: float,
     end: NDArray[np.int64] | None = None,
+    explored: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float32]:
     """n-step returns of every player, each computed from that player's rewards and values alone.
 
@@ -33,6 +34,8 @@ def n_step_returns(
       discount: discount factor per decision.
       end: [T] row after the last row of the episode to which each row belongs, if there are several episodes one after
         the other; last_values is then [T, P], the same in all rows of an episode.
+      explored: [T] decisions at which a random action was taken. Rewards are summed up to such a decision only, and its
+        value is added: what follows is not what the policy gets. Seats whose value is unknown there go on.
 
     Returns:
       [T, P] return of each player at each decision.
@@ -46,6 +49,9 @@ def n_step_returns(
     known = np.where(np.isnan(values), T, start)
     known = np.vstack([np.minimum.accumulate(known[::-1])[::-1], np.full((1, P), T)])
     stop = np.minimum(known[np.minimum(np.arange(T) + steps, T)], last_row)  # row (T, P) at which each sum stops
+    if explored is not None:
+        random = np.where(explored[:, None] & ~np.isnan(values), start, T)
+        stop = np.minimum(stop, np.minimum.accumulate(random[::-1])[::-1])
     # The sum over each span of stop - t rewards is assembled from spans of 1, 2, 4, ... rewards, each of which is the
     # sum of two spans half as long. No reward outside of the span is read, so nothing has to cancel.
     size, length = 1, stop - start
@@ -71,6 +77,7 @@ def lambda_returns(
     weight: float,
     discount: float,
     end: NDArray[np.int64] | None = None,
+    explored: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float32]:
     """Lambda returns of every player: means of n-step returns, the longer ones weighted less and less.
 
@@ -78,7 +85,7 @@ def lambda_returns(
     decision's own return, the latter with the given weight; where the value is unknown, the return alone.
 
     Args:
-      rewards, values, last_values, discount, end: as in `n_step_returns`.
+      rewards, values, last_values, discount, end, explored: as in `n_step_returns`.
       weight: lambda, 0 to 1; 1 sums rewards up to the end of the episode.
 
     Returns:
@@ -98,6 +105,9 @@ def lambda_returns(
     final = np.broadcast_to(last_values, (T, P)).astype(np.float64)
     add[last] += discount * final[last]
     factor[last] = 0.0
+    if explored is not None:
+        stop = explored[:, None] & ~np.isnan(values)
+        add[stop], factor[stop] = values[stop], 0.0
     size = 1
     while size < T:
         add[:-size] += factor[:-size] * add[size:]

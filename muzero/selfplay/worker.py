@@ -238,6 +238,8 @@ class SelfPlay:
             plan = self._plan(planner, own, keys, request.temperature)
             actions[own], policy[own] = plan.actions, plan.policy
             values[own] = to_seats(plan.values, tables.to_play[own], P, own_only=self.spec.private)
+        if (explored := self._explored(owner)).any():
+            actions = np.where(explored, tables.sample_actions(self.config.seed + 3), actions)
         met = np.where(owner == PAST_SELF, self.past_selves.met, NOBODY)
         for index in np.unique(met[met != NOBODY]).tolist():
             theirs, past_planner = np.flatnonzero(met == index), self.planner(request.simulations, index)
@@ -255,7 +257,7 @@ class SelfPlay:
         tables.step(actions)
         rewards = tables.rewards if self.match is None else self.match.rewards(tables)
         trajectory.write(action=actions, rewards=rewards, policy=policy, has_policy=owner == SELF, values=values)
-        trajectory.write(outcome=tables.outcome)
+        trajectory.write(outcome=tables.outcome, explored=explored)
         trajectory.advance()
         if self.recorder is not None:
             self.recorder.note(trajectory)
@@ -269,6 +271,15 @@ class SelfPlay:
             self._keep_records(over, request.records, result)
             self._begin(over, request.opponents)
         result.env_seconds += perf_counter() - started
+
+    def _explored(self, owner: NDArray[np.int8]) -> NDArray[np.bool_]:
+        """Tables [B] at which a random action is taken; where the network meets others it plays as well as it can."""
+        if not self.config.selfplay.explore:
+            return np.zeros(len(owner), np.bool_)
+        luck = (self.tables.decision_keys(self.config.seed + 2) >> np.uint64(11)).astype(np.float64) / 2**53
+        met = (self.kind != SELF) & (self.kind != BOT_VS_BOT)
+        explored: NDArray[np.bool_] = (owner == SELF) & ~met & (luck < self.config.selfplay.explore)
+        return explored
 
     def _plan(self, planner: Planner, rows: NDArray[np.int64], keys: NDArray[np.uint64], temperature: float) -> Plan:
         """Search the positions at some tables."""
