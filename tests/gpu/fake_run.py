@@ -3,7 +3,8 @@
 A fake tensor has a shape and a device, but no numbers: operations on tensors of different devices raise as on a GPU.
 `test_fake_gpu.py` starts this program in a process of its own, with pretend_cuda.cpp loaded before torch.
 
-    python -m tests.gpu.fake_run
+    python -m tests.gpu.fake_run          # what the default tests look at
+    python -m tests.gpu.fake_run rest     # what the slow tests look at: the other kinds of networks and games
 """
 
 from __future__ import annotations
@@ -37,6 +38,14 @@ from muzero.training.priorities import Priorities
 GPU = torch.device("cuda:0")
 STRUCTURES = (("slots", "columns"), ("slots", "transformer"), ("flat", "transformer"))
 CHANCE = (("baseline", "none"), ("baseline", "game"), ("belief", "none"), ("belief", "game"), ("belief_cards", "game"))
+_EVERY = tuple((*structure, *chance) for structure in STRUCTURES for chance in CHANCE)
+# Kinds of networks of the default tests, which see every structure and three variants; the slow tests take the others.
+KINDS = (
+    ("slots", "columns", "belief_cards", "game"),
+    ("slots", "transformer", "baseline", "none"),
+    ("flat", "transformer", "belief", "game"),
+)
+REST = tuple(kind for kind in _EVERY if kind not in KINDS)
 OTHER_GAMES = ("kuhn", "lama", "skipbo")
 SIMULATIONS, TABLES, WINDOWS, UNROLL = 2, 6, 8, 2
 # Operations whose result the host needs before it can go on, besides copies.
@@ -235,7 +244,7 @@ def learn(network: Network, smaller: Sequence[Network] = (), **settings: Any) ->
 
 def priorities() -> dict[str, Any]:
     """Learner steps whose TD errors go to a replay buffer; returns the host's waits and the buffer's updates."""
-    network, updates = make("slots", "columns", "belief", "game"), []
+    network, updates = make("flat", "transformer", "belief", "game"), []
 
     class Buffer:
         """Replay buffer that notes whose priorities it is given."""
@@ -290,27 +299,31 @@ def attempt(work: Callable[..., Any], *args: Any, **settings: Any) -> Any:
         return {"error": traceback.format_exc()}
 
 
-def main() -> None:
-    """Print the results of all kinds of networks as JSON."""
-    out: dict[str, Any] = {"controls": attempt(controls)}
-    for structure in STRUCTURES:
-        for variant, chance in CHANCE:
-            kind = (*structure, variant, chance)
-            source = "cards" if variant == "belief_cards" else "learned"
-            results = {"search": attempt(search, make(*kind), chance_source=source)}
-            results["learner"] = attempt(learn, make(*kind))
-            if (variant, chance) == ("belief", "game"):
-                results["search of one value"] = attempt(search, make(*kind), backup="ego", bf16=True)
-                results["learner in bf16"] = attempt(learn, make(*kind), bf16=True)
-            out["/".join(kind)] = results
-    for game in OTHER_GAMES:
+def results(kinds: Sequence[tuple[str, str, str, str]], games: Sequence[str] = ()) -> dict[str, Any]:
+    """Results of searches and learner steps of kinds of networks on Skyjo and of one kind on other games, by name."""
+    out: dict[str, Any] = {}
+    for kind in kinds:
+        source = "cards" if "belief_cards" in kind else "learned"
+        found = {"search": attempt(search, make(*kind), chance_source=source)}
+        found["learner"] = attempt(learn, make(*kind))
+        if kind[2:] == ("belief", "game"):
+            found["search of one value"] = attempt(search, make(*kind), backup="ego", bf16=True)
+            found["learner in bf16"] = attempt(learn, make(*kind), bf16=True)
+        out["/".join(kind)] = found
+    for game in games:
         kind = ("slots", "columns", "belief", "game")
         out[game] = {"search": attempt(search, make(*kind, game)), "learner": attempt(learn, make(*kind, game))}
+    return out
+
+
+def default() -> dict[str, Any]:
+    """Results of the default tests."""
+    out = {"controls": attempt(controls), **results(KINDS)}
     three, two = (make("slots", "columns", "belief", "game", players=players) for players in (3, 2))
     out["two table sizes"] = {"learner": attempt(learn, three, [two])}
     out["priorities"] = attempt(priorities)
-    json.dump(out, sys.stdout)
+    return out
 
 
 if __name__ == "__main__":
-    main()
+    json.dump(results(REST, OTHER_GAMES) if sys.argv[1:] == ["rest"] else default(), sys.stdout)
