@@ -133,6 +133,10 @@ def test_config_imports_no_other_package_of_muzero() -> None:
         ("model.latent=flat", "model.encoder: expected transformer with model.latent=flat"),
         ("model.value_min=3", "model.value_min: expected less than 2.0, got 3.0"),
         ("selfplay.pool.share=0.9", "selfplay.pool.share: expected at most 0.7, got 0.9"),
+        (
+            "selfplay.explore=0.1 learner.one_step_share=0.3",
+            "learner.one_step_share: expected 0 with selfplay.explore, got 0.3",
+        ),
         ("selfplay.curriculum.bot_vs_bot=0.9", "selfplay.curriculum.bot_vs_bot: expected at most 0.7, got 0.9"),
         ("selfplay.curriculum.takeover_after=0.5", "selfplay.curriculum.takeover_after: expected 0, or 1 or more"),
         ("selfplay.temperature=[[5,1.0]]", "selfplay.temperature: expected [iteration, number] pairs"),

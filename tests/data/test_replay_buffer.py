@@ -225,9 +225,9 @@ def test_value_targets_are_lambda_returns_below_a_weight_of_one(td_lambda: float
     for row in range(50):
         e, t = games[int(batch.stamp[row])], int(batch.index[row]) - first[int(batch.stamp[row])]
         if td_lambda < 1:
-            returns = lambda_returns(e.rewards, e.values, e.last_values, td_lambda, DISCOUNT)
+            returns = lambda_returns(e.rewards, e.values, e.last_values, td_lambda, DISCOUNT, None, e.explored)
         else:
-            returns = n_step_returns(e.rewards, e.values, e.last_values, STEPS, DISCOUNT)
+            returns = n_step_returns(e.rewards, e.values, e.last_values, STEPS, DISCOUNT, None, e.explored)
         np.testing.assert_allclose(batch.value[row, 0], np.roll(returns[t], -e.to_play[t]), rtol=1e-6)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -70,7 +72,7 @@ def test_returns_agree_with_their_definition(players: int) -> None:
         for steps in (1, 2, 5, 64, 500):
             for discount in (1.0, 0.997, 0.5, 0.01):
                 e = random_episode(rng, length, players)
-                found = n_step_returns(e.rewards, e.values, e.last_values, steps, discount)
+                found = n_step_returns(e.rewards, e.values, e.last_values, steps, discount, explored=e.explored)
                 np.testing.assert_allclose(found, slow_returns(e, steps, discount), rtol=1e-6, atol=1e-6)
 
 
@@ -97,14 +99,36 @@ def test_returns_of_several_episodes_at_once_equal_those_of_each_alone() -> None
     end = np.repeat(np.cumsum([len(e) for e in games]), [len(e) for e in games])
     joined = [np.concatenate([getattr(e, name) for e in games]) for name in ("rewards", "values")]
     last = np.concatenate([np.tile(e.last_values, (len(e), 1)) for e in games])
-    found = n_step_returns(joined[0], joined[1], last, 3, 0.9, end)
-    alone = np.concatenate([n_step_returns(e.rewards, e.values, e.last_values, 3, 0.9) for e in games])
+    explored = np.concatenate([e.explored for e in games])
+    found = n_step_returns(joined[0], joined[1], last, 3, 0.9, end, explored)
+    given = ((e.rewards, e.values, e.last_values, 3, 0.9, None, e.explored) for e in games)
+    alone = np.concatenate([n_step_returns(*arguments) for arguments in given])
     assert (found == alone).all()
 
 
 def test_zero_steps_are_refused() -> None:
     with pytest.raises(ValueError, match="steps: expected 1 or more, got 0"):
         n_step_returns(TWO_REWARDS, TWO_VALUES, floats([0, 0]), 0, 0.5)
+
+
+@pytest.mark.parametrize("returns", [n_step_returns, lambda_returns])
+def test_what_follows_a_random_action_is_in_no_target(returns: Callable[..., NDArray[np.float32]]) -> None:
+    """Targets up to the action depend on the value there; the seat whose value is unknown there goes on."""
+    length = 9 if returns is n_step_returns else 0.9
+    values = TWO_VALUES.copy()
+    values[2, 1] = NAN
+    explored = np.arange(5) == 2
+    found = returns(TWO_REWARDS, values, floats([0, 0]), length, 1.0, None, explored)
+    rewards = TWO_REWARDS.copy()
+    rewards[2:] += 1000
+    later = returns(rewards, values, floats([0, 0]), length, 1.0, None, explored)
+    assert found[2, 0] == values[2, 0]
+    assert (later[:3, 0] == found[:3, 0]).all()
+    assert (later[:3, 1] > found[:3, 1] + 100).all()
+    assert (later[3:] > found[3:] + 100).all()
+    without = returns(TWO_REWARDS, values, floats([0, 0]), length, 1.0)
+    assert (found[:, 1] == without[:, 1]).all()
+    assert (found[3:] == without[3:]).all()
 
 
 # ---- lambda returns --------------------------------------------------------------------------------------------------
@@ -120,6 +144,8 @@ def slow_lambda_returns(e: Episode, weight: float, discount: float) -> NDArray[n
             if t + 1 < T and not np.isnan(e.values[t + 1, p]):
                 later = (1 - weight) * float(e.values[t + 1, p]) + weight * later
             later = float(e.rewards[t, p]) + discount * later
+            if e.explored[t] and not np.isnan(e.values[t, p]):
+                later = float(e.values[t, p])
             out[t, p] = later
     return out
 
@@ -154,7 +180,7 @@ def test_lambda_returns_agree_with_their_definition(players: int) -> None:
         for weight in (0.0, 0.3, 0.9, 1.0):
             for discount in (1.0, 0.997, 0.5):
                 e = random_episode(rng, length, players)
-                found = lambda_returns(e.rewards, e.values, e.last_values, weight, discount)
+                found = lambda_returns(e.rewards, e.values, e.last_values, weight, discount, explored=e.explored)
                 np.testing.assert_allclose(found, slow_lambda_returns(e, weight, discount), rtol=1e-5, atol=1e-5)
 
 
@@ -166,7 +192,7 @@ def test_lambda_returns_of_several_episodes_at_once_equal_those_of_each_alone() 
     end = np.repeat(np.cumsum([len(e) for e in games]), [len(e) for e in games])
     rewards, values = (np.concatenate([getattr(e, name) for e in games]) for name in ("rewards", "values"))
     last = np.concatenate([np.tile(e.last_values, (len(e), 1)) for e in games])
-    found = lambda_returns(rewards, values, last, 0.8, 0.9, end)
+    found = lambda_returns(rewards, values, last, 0.8, 0.9, end, np.concatenate([e.explored for e in games]))
     slow = np.concatenate([slow_lambda_returns(e, 0.8, 0.9) for e in games])
     np.testing.assert_allclose(found, slow, rtol=1e-5, atol=1e-5)
 

@@ -56,7 +56,7 @@ def test_a_tie_of_all_three_players_is_shared_by_three() -> None:
 
 
 def rows_of(e: Episode, steps: int, discount: float) -> Rows:
-    return ring_rows(e, n_step_returns(e.rewards, e.values, e.last_values, steps, discount))
+    return ring_rows(e, n_step_returns(e.rewards, e.values, e.last_values, steps, discount, None, e.explored))
 
 
 def windows(e: Episode, at: list[int], K: int, frame: str, moves: Moves | None = None) -> Targets:

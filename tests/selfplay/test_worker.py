@@ -76,6 +76,33 @@ def test_hidden_cards_are_recorded_and_have_no_influence_on_play(monkeypatch: py
     assert same(replace(one, episodes=without), other)
 
 
+def test_random_actions_are_taken_where_the_network_meets_itself_and_nowhere_else() -> None:
+    """A share of the decisions is drawn among the legal actions; policy targets and values stay those of searches."""
+    plain = settings(tables=32)
+    config = replace(plain, selfplay=replace(plain.selfplay, explore=0.3))
+    one, again, none = SelfPlay(config), SelfPlay(config), SelfPlay(plain)
+    for worker in (one, again, none):
+        worker.load_weights(weights(config), weights(config, 1))
+    asked = request(64, OpponentMix(0.2, (0.2, 0.2), 0.2, 20.0))
+    played = one.play(asked)
+    shares = {SELF: 0.3, BOT_VS_BOT: 0.3, PAST_SELF: 0.0, 0: 0.0, 1: 0.0}
+    taken: list[int] = []
+    for kind, share in shares.items():
+        games = [e for e, k in zip(played.episodes, played.opponents, strict=True) if k == kind]
+        explored, own = (np.concatenate([getattr(e, name) for e in games]) for name in ("explored", "has_policy"))
+        assert not (explored & ~own).any()
+        assert abs(explored[own].mean() - share) < 5 * np.sqrt(share * (1 - share) / own.sum()) + 1e-9
+        for e in games:
+            e.check()
+            assert np.isfinite(e.values[e.explored]).all()
+            places = e.explored & (e.phase == env.describe("skyjo").phase_names.index("position")) & (e.legal == 0xFFF0)
+            taken += e.action[places].tolist()
+    assert set(taken) == set(range(4, 16)), "every place, however bad"
+    assert max(np.bincount(taken)[4:]) < 4 * min(np.bincount(taken)[4:])
+    assert same(played, again.play(asked))
+    assert not any(e.explored.any() for e in none.play(asked).episodes)
+
+
 def test_the_network_takes_over_games_of_bots() -> None:
     """It takes all seats from the decision that was drawn on; a checkpoint in between changes nothing."""
     config, opponents = settings(), OpponentMix(0.0, (0.0, 0.0), 1.0, 20.0)
