@@ -70,12 +70,13 @@ class Analyst:
         return [_report(position, found, row, taken) for row, position in enumerate(positions)]
 
 
-def default_analyst(game: str, players: int) -> AgentSpec | None:
-    """Trained agent that comes with the project for a game and number of players; None if there is none."""
-    for name in shipped_agents():
+def default_analyst(game: str, players: int | None = None) -> AgentSpec | None:
+    """Trained agent that comes with the project for a game and number of players (None: any), the belief variant if
+    there are several; None if there is none."""
+    for name in sorted(shipped_agents(), key=lambda name: not name.endswith("-belief")):
         spec = AgentSpec.of("agent", name)
         trained = trained_for(spec)
-        if trained and trained["game"] == game and trained["players"] == players:
+        if trained and trained["game"] == game and players in (None, trained["players"]):
             return spec
     return None
 

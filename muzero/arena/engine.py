@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, TextIO
 
 import env
 from muzero.agents import agent_spec
-from muzero.agents.agent_spec import AgentSpec, shipped_agents
-from muzero.arena.analysis import Analyst
+from muzero.agents.agent_spec import AgentSpec
+from muzero.arena.analysis import Analyst, default_analyst
 from muzero.arena.position import Position, card_names
 from muzero.arena.requests import SCHEMA, Request, parse_request, positions_of
 from muzero.config.fields import require
@@ -34,7 +34,7 @@ _ID = re.compile(rb'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')  # id at the beginnin
 _MOST_LINES = 4096  # lines read ahead; more wait in the pipe
 
 HELP = {
-    "agent": "agent with a network and search that analyses; by default the first that comes with the project",
+    "agent": "agent with a network and search that analyses; by default the one that comes with the project for the first game",
     "batch": "largest number of positions that are searched together",
 }
 
@@ -179,7 +179,7 @@ def read_arguments(arguments: Sequence[str]) -> Analyst:
         known = bool(equals) and key in HELP and key not in given
         require(known, f"argument {argument!r}", f"key=value, each key once, with one of {', '.join(HELP)}", argument)
         given[key] = value
-    shipped = [f"agent:{name}" for name in shipped_agents()]
+    shipped = [str(spec) for game in env.games() if (spec := default_analyst(game))]
     text = given.get("agent", shipped[0] if shipped else "")
     require(bool(text), "agent", "the name of an agent", text)
     batch = given.get("batch", "64")

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 import env
 from env.fair_deal import FairDeal
+from muzero.agents import agent_spec
 from muzero.agents.agent_spec import AgentSpec
 from muzero.arena import engine as engine_module
-from muzero.arena.analysis import Analyst
+from muzero.arena.analysis import Analyst, default_analyst
 from muzero.arena.engine import Engine, main, serve
 from muzero.arena.live_game import LiveGame
 from muzero.arena.requests import SCHEMA
@@ -225,6 +226,20 @@ def test_a_bad_argument_is_one_line_and_exit_code_two(
     error = capsys.readouterr().err
     assert complaint in error
     assert error.count("\n") == 1
+
+
+def test_without_an_agent_the_belief_variant_of_the_first_game_analyses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = agent_spec.shipped_weights("skyjo-belief").read_bytes()
+    monkeypatch.setattr(agent_spec, "SHIPPED", tmp_path)
+    with pytest.raises(ValueError, match="agent: expected the name of an agent"):
+        engine_module.read_arguments([])
+    for name in ("a-baseline", "skyjo-baseline", "skyjo-belief"):
+        (tmp_path / f"{name}.safetensors").write_bytes(weights)
+    assert default_analyst("skyjo", 2) == AgentSpec.of("agent", "skyjo-belief")
+    assert default_analyst("skyjo", 3) is default_analyst("lama") is None
+    assert str(engine_module.read_arguments([]).spec) == "agent:skyjo-belief"
 
 
 def test_the_client_in_the_documentation_works(tmp_path: Path) -> None:
