@@ -34,7 +34,7 @@ _ID = re.compile(rb'\s*\{\s*"id"\s*:\s*"([^"\\]{1,200})"')  # id at the beginnin
 _MOST_LINES = 4096  # lines read ahead; more wait in the pipe
 
 HELP = {
-    "agent": "agent with a network and search that analyses; by default the one that the project has for the first game",
+    "agent": "agent with a network and search that analyses; by default the one of the project for the first game",
     "batch": "largest number of positions that are searched together",
 }
 
