@@ -42,10 +42,10 @@ def largest_file(size: int) -> Iterator[None]:
 
 
 def test_full_disk_is_one_line_with_the_file_the_need_and_the_last_good_checkpoint(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    one_iteration: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    assert train(configuration(run, 1)) == 0
+    shutil.copytree(one_iteration, run)
     capsys.readouterr()
     with largest_file(20_000):
         assert train(configuration(run, 2)) == 1
@@ -61,7 +61,9 @@ def test_full_disk_is_one_line_with_the_file_the_need_and_the_last_good_checkpoi
 
 
 @pytest.mark.parametrize("at", ["start", "saving"])
-def test_place_that_cannot_be_written_to_is_named(at: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_place_that_cannot_be_written_to_is_named(
+    at: str, one_iteration: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A file stands where a directory is needed; permissions would not stop root."""
     if at == "start":
         (tmp_path / "file").write_text("")
@@ -69,7 +71,7 @@ def test_place_that_cannot_be_written_to_is_named(at: str, tmp_path: Path, capsy
         assert f"error: {tmp_path}/file/run: cannot be written: Not a directory" in capsys.readouterr().err
         return
     run = tmp_path / "run"
-    assert train(configuration(run, 1)) == 0
+    shutil.copytree(one_iteration, run)
     (run / "records").rename(run / "before")
     (run / "records").write_text("")
     capsys.readouterr()

@@ -21,7 +21,7 @@ from tests.training.processes import Run
 
 pytestmark = pytest.mark.xdist_group("runs")  # one process has the fork server
 
-SHORT = ["game=kuhn", "preset=smoke", "train.iterations=2", "evaluation.games=2", "logging.display=none"]
+SHORT = ["game=kuhn", "preset=smoke", "evaluation.games=2", "logging.display=none"]
 
 
 @pytest.mark.parametrize("variant", ["baseline", "belief", "belief_cards", "counts", "ego_only", "heads_only", "ppo"])
@@ -86,7 +86,8 @@ def test_directories_of_a_sweep_are_named_by_what_differs() -> None:
 
 def test_random_search_finds_the_best_objective_and_goes_on_with_more_trials(tmp_path: Path) -> None:
     swept = ["learner.lr=tag(log,interval(1e-4,1e-1))", "train.steps=1,2"]
-    chosen = ["--multirun", "hydra/sweeper=random", *SHORT, *swept]
+    few = ["train.iterations=1", "evaluation.value_positions=0", "selfplay.games_per_iteration=20"]
+    chosen = ["--multirun", "hydra/sweeper=random", *SHORT, *few, *swept]
     first = Run(tmp_path, *chosen, "hydra.sweeper.trials=2", settings=[], name="").done()
     (found,) = tmp_path.glob("runs/sweeps/learner.lr,train.steps-*/sweep.json")
     two = json.loads(found.read_text())

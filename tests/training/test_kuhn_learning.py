@@ -60,7 +60,7 @@ def trained(episodes: list[Episode]) -> Callable[[str], Network]:
     return cache(lambda variant: train(variant, episodes))
 
 
-@pytest.fixture(params=["baseline", "belief"])
+@pytest.fixture(params=[pytest.param("baseline", marks=pytest.mark.slow), "belief"])
 def network(request: pytest.FixtureRequest, trained: Callable[[str], Network]) -> Network:
     """Network of each variant that has learned from the games."""
     return trained(request.param)

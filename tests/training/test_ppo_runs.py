@@ -23,8 +23,8 @@ from tests.training.processes import TINY, Run, result, same
 pytestmark = pytest.mark.xdist_group("runs")  # one process has the fork server
 
 PPO = [word for word in TINY if "simulations" not in word and not word.startswith("+variant")]
-PPO += ["+variant=ppo", "ppo.minibatch=64", "ppo.epochs=2", "evaluation.value_positions=4"]
-PPO += ["+game.rules.max_decisions=100", "game.training.max_decisions=100"]  # untrained policies may go on for ever
+PPO += ["+variant=ppo", "ppo.minibatch=64", "ppo.epochs=2"]
+PPO += ["game.training.max_decisions=100"]  # untrained policies may go on for ever
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_checkpoint_plays_its_policy_and_refuses_to_search(trained: Path) -> Non
 @pytest.mark.parametrize("game", sorted(set(env.games()) - {"skyjo"}))
 def test_every_game_trains(game: str, tmp_path: Path) -> None:
     settings = ["preset=smoke", "+variant=ppo", f"game={game}", "train.iterations=2", "selfplay.tables=4"]
-    settings += ["selfplay.steps_per_iteration=40", "+game.rules.max_decisions=300", "evaluation.value_positions=4"]
+    settings += ["selfplay.steps_per_iteration=40", "+game.rules.max_decisions=100", "evaluation.value_positions=2"]
     run = Run(tmp_path, settings=settings).done()
     last = metrics.read(run.path)[-1]
     assert last["losses"]["entropy"] > 0

@@ -21,14 +21,14 @@ from tests.forked import WAIT
 from tests.training.processes import Run, result, same
 
 pytestmark = pytest.mark.xdist_group("runs")  # one process has the reference and the fork server
-SHORT = "+game.rules.max_decisions=300"  # cuts off evaluation games, which an untrained network hardly ever ends
+SHORT = "+game.rules.max_decisions=100"  # cuts off evaluation games, which an untrained network hardly ever ends
 
 
 def test_smoke_preset_logs_evaluates_and_saves(tmp_path: Path) -> None:
     """As a user starts it: the documented command in a fresh interpreter, and the display of a file."""
     path = tmp_path / "run"
     command = [sys.executable, "-m", "muzero.train", "preset=smoke", "+variant=belief", f"run_dir={path}"]
-    done = subprocess.run([*command, "train.iterations=2"], capture_output=True, text=True, timeout=WAIT)
+    done = subprocess.run([*command, "train.iterations=2", SHORT], capture_output=True, text=True, timeout=WAIT)
     assert done.returncode == 0, done.stderr
     assert f"training belief in {path}" in done.stdout
     assert "iteration 2/2" in done.stdout
@@ -70,7 +70,7 @@ def test_baseline_trains_without_outcome_losses(tmp_path: Path) -> None:
 
 def test_points_cards_and_chance_events_are_learned_if_the_model_has_them(tmp_path: Path) -> None:
     settings = ["preset=smoke", "+variant=belief_cards", "train.iterations=2", "model.points=50"]
-    settings += ["evaluation.value_positions=0", SHORT]
+    settings += ["evaluation.value_positions=0", "search.backend=native", SHORT]
     last = metrics.read(Run(tmp_path, settings=settings).done().path)[-1]
     assert {name for name, loss in last["losses"].items() if loss == 0} == {"consistency"}
     unchecked = [name for name in last["diagnostics"] if name.startswith(("value_", "belief_"))]
@@ -79,7 +79,7 @@ def test_points_cards_and_chance_events_are_learned_if_the_model_has_them(tmp_pa
 
 
 def test_card_beliefs_are_checked_with_the_values(tmp_path: Path) -> None:
-    settings = ["preset=smoke", "+variant=belief_cards", "train.iterations=2", SHORT]
+    settings = ["preset=smoke", "+variant=belief_cards", "train.iterations=2", "search.backend=native", SHORT]
     last = metrics.read(Run(tmp_path, settings=settings).done().path)[-1]["diagnostics"]
     assert last["belief_kl"] > 0
     assert last["belief_score"] < last["belief_counts_score"] < 0
@@ -188,7 +188,7 @@ def test_weights_are_kept_every_keep_every_iterations_between_checkpoints(tmp_pa
 
 
 def test_run_that_ends_by_the_clock_is_evaluated_at_its_end(tmp_path: Path) -> None:
-    run = Run(tmp_path, "train.iterations=1000", "train.minutes=0.03", "evaluation.every=999").done()
+    run = Run(tmp_path, "train.iterations=1000", "train.minutes=0.01", "evaluation.every=999").done()
     records = metrics.read(run.path)
     assert 1 <= len(records) < 1000
     assert "evaluation" in records[-1]
