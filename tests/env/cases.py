@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from tests.oracle import kuhn, lama, skipbo, skyjo
 
 Rules = dict[str, Any]
@@ -346,9 +348,24 @@ KUHN = Case(
 
 CASES = [SKYJO, LAMA, SKIPBO, KUHN]
 SETTINGS = [(case, rules, players) for case in CASES for rules in case.rules for players in case.players]
+# Settings of the default tests: every rule set for the fewest players and for one larger number, each in its turn.
+FEW_SETTINGS = [
+    (case, rules, players)
+    for case in CASES
+    for number, rules in enumerate(case.rules)
+    for players in sorted({case.players[0], (case.players[1:] or case.players)[number % max(1, len(case.players) - 1)]})
+]
 
 
 def setting_name(setting: Any) -> str:
     """Readable name of a parametrised (case, rules, players)."""
     case, rules, players = setting
     return f"{case.game}-{rules}-{players}"
+
+
+per_setting = pytest.mark.parametrize(
+    "setting",
+    [each if each in FEW_SETTINGS else pytest.param(each, marks=pytest.mark.slow) for each in SETTINGS],
+    ids=setting_name,
+)
+"""Decorator of tests that take every setting; those that are not in `FEW_SETTINGS` are slow."""

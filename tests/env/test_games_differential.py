@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import env
-from tests.env.cases import CASES, SETTINGS, Case, Rules, setting_name
+from tests.env.cases import CASES, SETTINGS, Case, Rules, per_setting
 
 per_game = pytest.mark.parametrize("case", CASES, ids=lambda case: case.game)
 
@@ -70,7 +70,7 @@ def run(case: Case, rules: Rules, players: int, matches: int, seed: int) -> int:
     return decisions
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=setting_name)
+@per_setting
 def test_game_agrees_with_its_oracle(setting: tuple[Case, str, int]) -> None:
     case, name, players = setting
     matches = 4 if players <= 3 else 2  # one by random players, one by bots

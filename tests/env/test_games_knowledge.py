@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import env
-from tests.env.cases import SETTINGS, SKYJO, Case, setting_name
+from tests.env.cases import SETTINGS, SKYJO, Case, per_setting
 
 
 def positions(case: Case, name: str, players: int, count: int = 48) -> env.VecEnv:
@@ -23,7 +23,7 @@ def positions(case: Case, name: str, players: int, count: int = 48) -> env.VecEn
     return tables
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=setting_name)
+@per_setting
 def test_observations_do_not_depend_on_what_a_seat_cannot_know(setting: tuple[Case, str, int]) -> None:
     case, name, players = setting
     tables = positions(case, name, players)
@@ -142,7 +142,7 @@ def test_counts_are_the_posterior_given_everything_a_seat_has_seen() -> None:
         "episode": "round",
         "cleared_cards": "out_of_play",
     }
-    tables = env.make("skyjo", 300_000, 2, rules, seed=8, auto_reset=False)
+    tables = env.make("skyjo", 240_000, 2, rules, seed=8, auto_reset=False)
     # Reveal one each; then four turns of draw, discard, turn over.
     script = [4, 5, 0, 3, 6, 0, 3, 6, 0, 3, 7, 0, 3, 7]
     alike = np.ones(tables.num_envs, bool)
@@ -305,7 +305,7 @@ def test_skipbo_cards_are_dealt_anew_from_the_unseen_ones() -> None:
     assert stats.kstest(pvalues, "uniform").pvalue > 1e-4  # neither too bad nor too good
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=setting_name)
+@per_setting
 def test_the_dealer_changes_nothing_that_any_player_has_seen(setting: tuple[Case, str, int]) -> None:
     case, name, players = setting
     tables = positions(case, name, players)
