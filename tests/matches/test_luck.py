@@ -49,7 +49,12 @@ CASES: dict[str, tuple[str, int, dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+MORE = ("skyjo_rounds", "skyjo_voluntary", "lama_of_4", "skipbo_reshuffled")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in MORE else case for case in CASES]
+)
 def test_luck_has_mean_zero_for_a_bad_value_function(case: str) -> None:
     game, players, rules, a, b = CASES[case]
     model, deals = bad_values(game, players, rules), 1000 // players
