@@ -154,7 +154,6 @@ def experiment(options: argparse.Namespace, command: str) -> None:
     rows = [probe(run, options, changes) for run in common.read_runs(options.runs)]
     page = markdown(rows, options.worlds, command)
     common.write_results(options.out, "decision_gains", {"command": command, "rows": rows}, page)
-    print(page)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
