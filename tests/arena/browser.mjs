@@ -1,18 +1,21 @@
 // Scenarios in a real browser, run by tests/arena/test_page.py:
-//   node browser.mjs SCENARIO URL PLAYWRIGHT CHROMIUM PICTURES [FILE]      FILE is what the scenario needs
-// Prints one JSON object with what was seen; any error ends the process with a message.
+//   node browser.mjs URL PLAYWRIGHT CHROMIUM PICTURES
+// Reads a line per scenario, [NAME, FILE], where FILE is what the scenario needs, and prints a JSON object with what was
+// seen, or with an error. All scenarios have one browser, and contexts of their own in it.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 
-const [scenario, url, playwright, executablePath, pictures, given] = process.argv.slice(2);
+const [url, playwright, executablePath, pictures] = process.argv.slice(2);
 const { chromium } = createRequire(join(playwright, "x.js"))("playwright-core");
 const PHONE = { width: 360, height: 740 };
 const DESK = { width: 1200, height: 900 };
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
-const problems = [];
+let given = "";
+let problems = [];
 
 async function visit(viewport = DESK, scheme = "light", address = url, ready = "form button.primary") {
   const context = await browser.newContext({ viewport, colorScheme: scheme, reducedMotion: "reduce" });
@@ -372,6 +375,12 @@ const scenarios = {
   },
 };
 
-const seen = await scenarios[scenario]();
+for await (const line of createInterface({ input: process.stdin })) {
+  const [scenario, file] = JSON.parse(line);
+  given = file;
+  problems = [];
+  const seen = await scenarios[scenario]().catch((error) => ({ error: String(error.stack) }));
+  for (const context of browser.contexts()) await context.close();
+  console.log(JSON.stringify({ ...seen, problems }));
+}
 await browser.close();
-console.log(JSON.stringify({ ...seen, problems }));

@@ -55,22 +55,35 @@ def url() -> Iterator[str]:
     process.wait()
 
 
-@pytest.fixture
-def run(url: str, tmp_path: Path) -> Scenario:
+@pytest.fixture(scope="module")
+def run(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
     """Function that runs a scenario of browser.mjs; pictures go to ARENA_PICTURES, if that is set."""
-    pictures = Path(os.environ.get("ARENA_PICTURES", tmp_path))
+    pictures = os.environ.get("ARENA_PICTURES") or tmp_path_factory.mktemp("pictures")
+    script = Path(__file__).with_name("browser.mjs")
+    command = [str(NODE), str(script), url, str(PLAYWRIGHT), str(CHROMIUM), str(pictures)]
+    browser = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert browser.stdin is not None
+    assert browser.stdout is not None
+    given, found = browser.stdin, browser.stdout
 
-    def scenario(name: str, given: Path | None = None) -> dict[str, Any]:
-        script = Path(__file__).with_name("browser.mjs")
-        command = [str(NODE), str(script), name, url, str(PLAYWRIGHT), str(CHROMIUM), str(pictures)]
-        command += [str(given)] if given else []
-        found = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        assert found.returncode == 0, found.stderr[-3000:]
-        seen: dict[str, Any] = json.loads(found.stdout)
+    def scenario(name: str, file: Path | None = None) -> dict[str, Any]:
+        given.write(json.dumps([name, str(file or "")]) + "\n")
+        given.flush()
+        line = found.readline()
+        assert line, "the browser has ended"
+        seen: dict[str, Any] = json.loads(line)
+        assert "error" not in seen, seen["error"]
         assert seen.pop("problems") == [], "errors of the page, or requests to other hosts"
         return seen
 
-    return scenario
+    yield scenario
+    given.close()
+    try:
+        browser.wait(20)
+    except subprocess.TimeoutExpired:
+        browser.kill()
+        browser.wait()
+    found.close()
 
 
 def test_a_person_plays_a_whole_round_by_clicking(run: Scenario) -> None:
