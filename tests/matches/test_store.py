@@ -150,7 +150,8 @@ def test_game_records_are_of_the_games_that_were_played(tmp_path: Path) -> None:
 
 
 def test_luck_that_no_game_brings_is_not_used(tmp_path: Path) -> None:
-    config = replace(BOTS, games=20, luck="linear", workers=1, out=str(tmp_path / "match.json"))
+    config = replace(BOTS, games=20, luck="linear", workers=1, rules={"episode": "round"})
+    config = replace(config, out=str(tmp_path / "match.json"))
     play_match(config, quiet=True)
     kept = tmp_path / "match.games.npz"
     with np.load(kept) as file:
