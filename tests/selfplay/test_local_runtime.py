@@ -89,7 +89,8 @@ def test_child_processes_that_keep_dying_raise_an_error(monkeypatch: pytest.Monk
         runtime.close()
 
 
-def test_child_that_cannot_start_gives_its_own_reason() -> None:
+def test_child_that_cannot_start_gives_its_own_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("muzero.selfplay.local_runtime._MAX_DEATHS", 1)
     config = runtime_settings(mode="async")
     runtime = ChildProcessRuntime(replace(config, game=replace(config.game, bots=["a stranger"])))
     try:

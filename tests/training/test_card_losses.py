@@ -24,7 +24,7 @@ def other_labels(batch: Batch) -> Batch:
 
 
 @latents
-@pytest.mark.parametrize("players", [2, 3])
+@pytest.mark.parametrize("players", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_beliefs_about_hidden_cards_are_learned_slot_by_slot(latent: str, players: int) -> None:
     """The loss falls, and each slot of an observation is believed to hide a card if it does."""
     network = make("belief_cards", latent, players=players)
