@@ -25,7 +25,12 @@ def test_every_section_of_the_page_has_an_example() -> None:
     assert list(EXAMPLES) == re.findall(r"^## ([^\n]+)", PAGE, re.M)
 
 
-@pytest.mark.parametrize("title", EXAMPLES)
+SLOW = "A network for other programs"  # tests/agents/test_export.py exports a smaller one
+
+
+@pytest.mark.parametrize(
+    "title", [pytest.param(title, marks=pytest.mark.slow) if title == SLOW else title for title in EXAMPLES]
+)
 def test_example_runs(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("muzero.model.network.NETWORKS", dict(NETWORKS))

@@ -67,7 +67,7 @@ def assert_equal_gradients(network: Network, kernel: str = "") -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("players", [2, 3])
+@pytest.mark.parametrize("players", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_losses_and_gradients_equal_those_of_torch(players: int, variant: str, kernel: str) -> None:
     assert_equal_gradients(make(variant, players), kernel)
 
