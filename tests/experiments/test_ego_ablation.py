@@ -13,7 +13,7 @@ from tests.experiments.untrained_runs import ONE, run_script
 def test_the_newest_checkpoint_plays_every_ablation_of_itself(
     runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = run_script("ego_ablation", tmp_path, "--runs", runs["belief0"], runs["ego_only0"], *ONE)
+    found = run_script("ego_ablation", tmp_path, "--runs", runs["belief0"], runs["ego_only0"], "--games", 2, *ONE)
     kinds = [(row["variant"], row["play"], row["ablation"]) for row in found["rows"]]
     ways, ablations = ("maxn", "ego", "policy"), ("no_ego", "wrong_ego", "zero_all")
     assert kinds == [(v, w, a) for v in ("belief", "ego_only") for w in ways for a in ablations]

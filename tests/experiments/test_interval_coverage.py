@@ -11,7 +11,7 @@ from tests.experiments.untrained_runs import run_script
 
 
 def test_coverage_is_near_its_nominal_value_and_sample_sizes_are_known_ones(tmp_path: Path) -> None:
-    options = ["--matches", 200, "--deals", 200, "--evaluations", 5, "--evaluation-games", 20]
+    options = ["--matches", 100, "--deals", 200, "--evaluations", 5, "--evaluation-games", 20]
     found = run_script("interval_coverage", tmp_path, *options, "--games", 100)
     for row in found["coverage"]:
         usual = row["games"].endswith(("matches", "draws", "drawn")) and row["truth"] < 0.95

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_files_have_all_tables_and_the_same_bytes_again(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     for out in (first, second):
-        lama_tables.main(["--games", "400", "--figure-games", "8", "--out", str(out)])
+        lama_tables.main(["--games", "200", "--figure-games", "8", "--out", str(out)])
     for name in ("tables.json", "tables.md"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
     report = json.loads((first / "tables.json").read_text())

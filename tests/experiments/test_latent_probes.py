@@ -13,7 +13,7 @@ from tests.experiments.untrained_runs import make_run, run_script
 
 
 def test_probes_of_two_runs_reach_what_is_in_the_observation(runs: dict[str, Path], tmp_path: Path) -> None:
-    found = run_script("latent_probes", tmp_path, "--runs", runs["baseline0"], runs["belief0"], "--games", 10)
+    found = run_script("latent_probes", tmp_path, "--runs", runs["baseline0"], runs["belief0"], "--games", 6)
     names = [(row["variant"], row["representation"]) for row in found["rows"]]
     assert names == [("baseline", "latent"), ("belief", "latent"), ("belief", "conditioned")]
     assert found["ceiling"]["game_winner"] is None

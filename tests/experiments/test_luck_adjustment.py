@@ -9,7 +9,7 @@ from tests.experiments.untrained_runs import run_script
 
 
 def test_luck_adjustment(tmp_path: Path) -> None:
-    sizes = ("--matches-played", 1, "--workers", 1, "--simulated", 12, "--better-by", 0.1, "--most", 2000)
+    sizes = ("--matches-played", 1, "--workers", 1, "--simulated", 6, "--better-by", 0.1, "--most", 2000)
     found = run_script("luck_adjustment", tmp_path, *sizes, "--games", 60)
     (row,) = found["matches"]
     assert row["games"] == 60

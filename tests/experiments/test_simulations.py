@@ -49,6 +49,7 @@ def test_bad_counts_are_refused(
     assert "--counts: expected at least two numbers, 0 or more" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_luck_is_reported_beside_the_plain_figures(runs: dict[str, Path], tmp_path: Path) -> None:
     arguments = ["--runs", runs["belief0"], "--counts", 0, 2, "--games", 8, *ONE]
     plain = run_script("simulations", tmp_path, *arguments)

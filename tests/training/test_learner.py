@@ -139,9 +139,7 @@ FEW = [("baseline", "slots"), ("belief_cards", "slots"), ("belief", "flat")]
 MORE = [(variant, latent) for variant in VARIANTS for latent in ("flat", "slots") if (variant, latent) not in FEW]
 
 
-@pytest.mark.parametrize(
-    ("variant", "latent"), [*FEW, *(pytest.param(*kind, marks=pytest.mark.slow) for kind in MORE)]
-)
+@pytest.mark.parametrize(("variant", "latent"), [*FEW, *(pytest.param(*kind, marks=pytest.mark.slow) for kind in MORE)])
 def test_steps_lower_the_loss_of_a_fixed_batch(variant: str, latent: str) -> None:
     batch, network = a_batch(windows=8), make(variant, latent, chance="game", points=30.0)
     learner = Learner(network, LearnerConfig(lr=1e-2, warm_up_steps=0, consistency_weight=3.0))
