@@ -63,12 +63,20 @@ def expected_rows(run: Path) -> list[dict[str, float]]:
     return list(History(run).replay(run))
 
 
-def test_upload_rebuilds_a_run_and_a_repeated_one_gives_the_same(run: Path, tmp_path: Path) -> None:
-    found = []
-    for _ in range(2):
-        assert upload([str(run), "--mode", "offline", "--out", str(tmp_path), "--artifacts"]) == 0
-        found.append(only(tmp_path))
-    one, two = found
+@pytest.fixture(scope="module")
+def uploads(run: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[OfflineRun, OfflineRun]:
+    """Two uploads of the run to the same directory, with files and without."""
+    found, out = [], tmp_path_factory.mktemp("out")
+    for more in (["--artifacts"], []):
+        assert upload([str(run), "--mode", "offline", "--out", str(out), *more]) == 0
+        found.append(only(out))
+    return found[0], found[1]
+
+
+def test_upload_rebuilds_a_run_and_a_repeated_one_gives_the_same(
+    run: Path, uploads: tuple[OfflineRun, OfflineRun]
+) -> None:
+    one, two = uploads
     media = {name: value for name, value in one.rows[-1].items() if isinstance(value, dict)}
     assert [without_media(row) for row in one.rows] == expected_rows(run)
     assert one.steps == two.steps == [1, 2, 3]
@@ -86,9 +94,10 @@ def test_upload_rebuilds_a_run_and_a_repeated_one_gives_the_same(run: Path, tmp_
     assert {"weights.safetensors", "state.json", "config.yaml"} <= set(files)
 
 
-def test_win_rates_are_summarised_by_their_maximum_and_axes_are_defined(run: Path, tmp_path: Path) -> None:
-    assert upload([str(run), "--mode", "offline", "--out", str(tmp_path)]) == 0
-    found = only(tmp_path)
+def test_win_rates_are_summarised_by_their_maximum_and_axes_are_defined(
+    uploads: tuple[OfflineRun, OfflineRun],
+) -> None:
+    _, found = uploads
     best = {name for name, metric in found.metrics.items() if metric.summary.max}
     assert best == {
         "mean_win_rate",
