@@ -16,6 +16,7 @@ from muzero.arena.room import Timing
 from muzero.arena.rooms import Rooms
 from muzero.arena.server import Limits, make_app
 from muzero.arena.store import Store
+from tests.small_fits import small_fits as small_fits
 
 HOST = "127.0.0.1:8000"
 GAMES = ("skyjo", "lama", "skipbo")

@@ -125,7 +125,10 @@ def test_gains_are_measured_in_the_same_worlds_and_luck_cancels_out() -> None:
     assert found.chance_best().tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(("game", "players"), [*TABLES, ("skyjo", 8), ("lama", 6), ("skipbo", 6)])
+@pytest.mark.parametrize(
+    ("game", "players"),
+    [*TABLES, ("lama", 6), *(pytest.param(*most, marks=pytest.mark.slow) for most in (("skyjo", 8), ("skipbo", 6)))],
+)
 def test_every_table_can_be_analysed_with_the_real_rules(game: str, players: int) -> None:
     live = LiveGame(game, players, "official" if game == "skipbo" else ROUND, FairDeal(5))
     for _ in range(3):

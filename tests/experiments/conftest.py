@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.untrained_runs import make_run
+from tests.small_fits import small_fits as small_fits
 
 
 @pytest.fixture(scope="session")

@@ -101,7 +101,7 @@ def test_rewards_are_asked_for_as_the_search_asks() -> None:
     assert found["paid"] == pytest.approx(float(after.rewards[np.arange(16), mover].mean()))
 
 
-@pytest.mark.parametrize("chance", ["none", "game"])
+@pytest.mark.parametrize("chance", [pytest.param("none", marks=pytest.mark.slow), "game"])
 def test_page_has_all_figures_of_every_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chance: str) -> None:
     for name, count in (("ENDINGS", 6), ("LAST_DECISIONS", 4), ("SOURCES", 3), ("WORLDS", 5)):
         monkeypatch.setattr(skyjo_planner, name, count)

@@ -9,6 +9,7 @@ import pytest
 
 from muzero.matches.workers import ProcessPool
 from tests.agents.untrained_run import save_untrained_run
+from tests.small_fits import small_fits as small_fits
 
 
 @pytest.fixture(scope="session")

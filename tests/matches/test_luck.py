@@ -190,14 +190,7 @@ def record_of_a_game(game: str, rules: dict[str, Any]) -> GameRecord:
     return GameRecord.of(tables, 0, seed=4, deal=9, agents=["a", "b"], actions=actions)
 
 
-@pytest.mark.parametrize(
-    ("game", "rules"),
-    [
-        ("skyjo", {"target": 40}),
-        pytest.param("lama", {}, marks=pytest.mark.slow),
-        pytest.param("skipbo", {"stock": 5}, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("game", "rules"), [("skyjo", {"target": 40}), ("lama", {}), ("skipbo", {"stock": 5})])
 def test_the_ledger_of_a_game_lists_its_events_in_order(game: str, rules: dict[str, Any]) -> None:
     record = record_of_a_game(game, rules)
     events = luck_ledger(record, load_value_model("linear", game, 2, rules))

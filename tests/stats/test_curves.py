@@ -55,7 +55,7 @@ def test_curves_of_runs_meet_where_all_have_values() -> None:
 
 def test_band_of_runs_covers_the_mean_as_often_as_it_says() -> None:
     """Twelve runs of normal noise: close to 95 % (bootstraps of few runs are a little narrow)."""
-    rng, hits, tries = np.random.default_rng(1), 0, 300
+    rng, hits, tries = np.random.default_rng(1), 0, 150
     for _ in range(tries):
         curves = [([0.0, 1.0], rng.normal(size=2)) for _ in range(12)]
         found = stats.curve_of_runs(curves)
