@@ -147,7 +147,7 @@ COMMANDS: dict[str, Run | str] = {
     # ---- evaluation
     "python -m muzero.evaluate --help": Run(says="luck"),
     "python -m muzero.evaluate a=checkpoint:RUN b=bot:greedy games=1000": Run(MATCH, swap=ONE_RUN),
-    "python -m muzero.evaluate a=agent:skyjo-belief b=bot:greedy games=200": Run(MATCH, says="win rate", fast=True),
+    "python -m muzero.evaluate a=agent:skyjo-belief b=bot:greedy games=200": Run(MATCH, says="win rate"),
     "python -m muzero.evaluate a=agent:skyjo-belief b=bot:greedy games=200 luck=linear": Run(MATCH),
     "python -m muzero.evaluate a=checkpoint:runs/first b=bot:greedy games=40 rules.episode=round": Run(MATCH),
     "python -m muzero.evaluate a=agent:skyjo-belief b=bot:greedy games=40 rules.episode=round": Run(MATCH),

@@ -49,7 +49,8 @@ def test_torch_programs_give_the_same_outputs(tmp_path: Path) -> None:
     assert (about["game"], about["values"], about["latent"]) == ("kuhn", 1, network.latent_dim)
 
 
-@pytest.mark.parametrize("name", [pytest.param("agent:skyjo-belief", marks=pytest.mark.slow), "flat"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["agent:skyjo-belief", "flat"])
 def test_onnx_runtime_gives_the_same_outputs(name: str, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")

@@ -70,6 +70,7 @@ def test_bench_search_compares_a_busy_machine_with_an_idle_one(tmp_path: Path) -
         assert report["busy_share"] <= share
 
 
+@pytest.mark.slow
 def test_bench_search_compares_engines_and_names_those_that_are_missing(tmp_path: Path) -> None:
     report, told = bench_search(tmp_path, "--engine", "--no-compile")
     for engine in ("native", "eager"):

@@ -107,6 +107,7 @@ def test_other_games_wait_no_more(seen: Results, game: str) -> None:
     assert waits(seen[game]["learner"]) == []
 
 
+@pytest.mark.slow
 def test_the_learner_does_not_wait_between_batches_of_different_tables(seen: Results) -> None:
     assert waits(seen["two table sizes"]["learner"]) == []
 

@@ -94,6 +94,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_processes_do_not_outlive_a_killed_owner(tmp_path: Path) -> None:
     script = tmp_path / "owner.py"
     script.write_text(OWNER)
@@ -135,6 +136,7 @@ def dies_once(chunk: MatchChunk, mark: str) -> Games:
     return play_chunk(chunk)
 
 
+@pytest.mark.slow
 def test_ray_plays_the_same_games_and_repeats_those_of_a_task_that_died(tmp_path: Path) -> None:
     config = with_defaults(replace(BOTS, a="random", games=20, batch=10))
     work = [config.chunk(*chunk) for chunk in chunks(config, 0)]

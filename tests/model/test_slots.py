@@ -198,6 +198,7 @@ def test_trunk_shows_egos_their_own_board_first_where_hands_are_hidden(game: str
     assert torch.isclose(each[:, 0], before[:, 2], atol=1e-5).all(), "by row, as by column"
 
 
+@pytest.mark.slow
 def test_policy_learns_legality_that_depends_on_pairs_of_slots() -> None:
     """Skip-Bo: whether a card fits depends on the card and on the pile, not on either alone."""
     torch.manual_seed(0)

@@ -113,7 +113,8 @@ def trained_reward(chance: str, latent: str, steps: int = 150) -> tuple[float, N
     return float(found.detach().mean(1)[LOSSES.index("reward")]), network, batch
 
 
-@pytest.mark.parametrize("latent", ["slots", pytest.param("flat", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("latent", LATENTS)
 def test_codes_tell_what_chance_brought_and_the_prior_knows_how_often(latent: str) -> None:
     """Without codes the two rewards cannot be told apart; with them they are, and both codes are expected half the
     time."""

@@ -54,6 +54,7 @@ def test_choices_of_a_directory_of_ones_own_are_known(tmp_path: Path) -> None:
         check_overrides(["--config-dir", str(tmp_path), "variant=timid"])
 
 
+@pytest.mark.slow
 def test_command_ends_with_code_2_and_one_line() -> None:
     command = [sys.executable, "-m", "muzero.train", "learner.lrr=1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -82,7 +82,7 @@ def test_checkpoint_plays_its_policy_and_refuses_to_search(trained: Path) -> Non
         build(spec, "skyjo", 2, batch=1)
 
 
-@pytest.mark.parametrize("game", sorted(set(env.games()) - {"skyjo"}))
+@pytest.mark.parametrize("game", ["kuhn", *(pytest.param(game, marks=pytest.mark.slow) for game in ("lama", "skipbo"))])
 def test_every_game_trains(game: str, tmp_path: Path) -> None:
     settings = ["preset=smoke", "+variant=ppo", f"game={game}", "train.iterations=2", "selfplay.tables=4"]
     settings += ["selfplay.steps_per_iteration=40", "+game.rules.max_decisions=100", "evaluation.value_positions=2"]
@@ -94,6 +94,7 @@ def test_every_game_trains(game: str, tmp_path: Path) -> None:
     assert list(last["evaluation"]) == [*config.game.bots, *config.game.held_out_bots]
 
 
+@pytest.mark.slow
 def test_mixed_table_sizes_and_async_mode_train_too(tmp_path: Path) -> None:
     mixed = ["selfplay.players=[2,3]", "selfplay.steps_per_iteration=30", "train.iterations=2", "train.mode=async"]
     run = Run(tmp_path, *mixed, settings=PPO).done()
