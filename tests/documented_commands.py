@@ -275,6 +275,9 @@ COMMANDS: dict[str, Run | str] = {
     "python -m experiments.bot_eval --runs RUN... --out DIR": Run(f"{GAMES} --bots greedy", swap=ONE_RUN),
     "python -m experiments.compare_commits COMMIT BENCHMARK": COMMITS,
     "python -m experiments.compare_commits d2be66b bench_env": COMMITS,
+    "python -m experiments.action_values --agents AGENT... --out DIR": Run(
+        "--games 8 --worlds 2", swap=(("AGENT...", "agent:skyjo-belief"), ("DIR", "out"))
+    ),
     "python -m experiments.decision_gains --runs RUN... --out DIR": Run(
         "--games 2 --counts 2 --worlds 2", swap=ONE_RUN
     ),

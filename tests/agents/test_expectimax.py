@@ -159,7 +159,7 @@ def test_turn_search_improves_on_the_greedy_bot() -> None:
         ("simulator:4,tree=expectimax", "skyjo", "network: expected a network with tree=expectimax"),
         ("simulator:0,tree=expectimax,network=agent:skyjo-belief", "skyjo", "worlds: expected 1 or more, got 0"),
         ("simulator:4,tree=expectimax,bot=greedy", "skyjo", "bot: expected none with tree=expectimax, only with"),
-        ("simulator:4,network=agent:nobody", "skyjo", "agent 'agent:nobody': expected one of skyjo-belief"),
+        ("simulator:4,network=agent:nobody", "skyjo", "agent 'agent:nobody': expected one of lama-belief, "),
     ],
 )
 def test_bad_descriptions_are_refused_by_name(text: str, game: str, message: str) -> None:
