@@ -40,7 +40,7 @@ _ACTIONS = 12  # that advice lists
 HELP = {
     "game": "game to play; by default the one that an opponent was trained for, else the first that agents know",
     "you": "your seat, counted from 0; -1 to watch",
-    "players": "players at the table; by default 2, or as many as opponents are named",
+    "players": "players at the table; by default those of the opponents named, or of the agent shipped for the game, or 2",
     "opponents": "one agent for all other seats, or [AGENT,AGENT] for each; by default the one shipped for the game, "
     "else its default bot",
     "adviser": "agent with search that answers ?; by default an opponent that can, else the one shipped for the game, "
@@ -232,23 +232,25 @@ def read_arguments(arguments: Sequence[str]) -> PlayConfig:
             config.players = config.players or (trained["players"] if len(opponents) == 1 else 0)
     config.game = config.game or _first_game()
     require(config.game in env.games(), "game", f"one of {', '.join(env.games())}", config.game)
+    if not opponents:
+        shipped = default_analyst(config.game, config.players or None)
+        opponents = [str(shipped)] if shipped else []
+        config.players = config.players or ((trained_for(shipped) or {}).get("players", 0) if shipped else 0)
     config.players = config.players or max(2, len(opponents) + (config.you >= 0))
     require(-1 <= config.you < config.players, "you", f"-1 to {config.players - 1}", config.you)
     good = config.seed is None or 0 <= config.seed < 2**64
     require(good, "seed", "0 to 2**64 - 1", config.seed)
     wanted = config.players - (config.you >= 0)
     if not opponents:
-        shipped = default_analyst(config.game, config.players)
-        opponents = [str(shipped) if shipped else f"bot:{env.describe(config.game, config.players).default_bot}"]
+        opponents = [f"bot:{env.describe(config.game, config.players).default_bot}"]
     require(len(opponents) in (1, wanted), "opponents", f"1 or {wanted} agents", opponents)
     config.opponents = (opponents * wanted)[:wanted]
     return config
 
 
 def _first_game() -> str:
-    """Game of the first trained agent that comes with the project, else the first game."""
-    trained = [trained_for(AgentSpec.of("agent", name)) for name in agent_spec.shipped_agents()]
-    return str(trained[0]["game"]) if trained and trained[0] else env.games()[0]
+    """First game that a trained agent of the project plays, else the first game."""
+    return next((game for game in env.games() if default_analyst(game)), env.games()[0])
 
 
 def open_session(config: PlayConfig, ask: Callable[[str], str]) -> Session:

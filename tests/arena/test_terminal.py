@@ -129,6 +129,10 @@ def test_a_fresh_table_is_a_trained_opponent() -> None:
     config = read_arguments([])
     assert config.opponents == ["agent:skyjo-belief"]
     assert (config.game, config.players) == ("skyjo", 2)
+    config = read_arguments(["game=lama"])
+    assert (config.opponents, config.players) == (["agent:lama-belief"] * 3, 4)
+    config = read_arguments(["game=lama", "players=3"])
+    assert (config.opponents, config.players) == (["bot:strategy_1"] * 2, 3)
 
 
 @pytest.mark.parametrize(
