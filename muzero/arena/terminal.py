@@ -40,7 +40,7 @@ _ACTIONS = 12  # that advice lists
 HELP = {
     "game": "game to play; by default the one that an opponent was trained for, else the first that agents know",
     "you": "your seat, counted from 0; -1 to watch",
-    "players": "players at the table; by default those of the opponents named, or of the agent shipped for the game, or 2",
+    "players": "players at the table; by default those of the opponents named, or of the shipped agent, or 2",
     "opponents": "one agent for all other seats, or [AGENT,AGENT] for each; by default the one shipped for the game, "
     "else its default bot",
     "adviser": "agent with search that answers ?; by default an opponent that can, else the one shipped for the game, "
