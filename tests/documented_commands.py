@@ -278,6 +278,10 @@ COMMANDS: dict[str, Run | str] = {
     "python -m experiments.action_values --agents AGENT... --out DIR": Run(
         "--games 8 --worlds 2", swap=(("AGENT...", "agent:skyjo-belief"), ("DIR", "out"))
     ),
+    "python -m experiments.action_values --agents agent:skyjo-belief checkpoint:RUN,iteration=300 "
+    "--rules episode=round round_reward=2.0 first_starter=random max_decisions=400": Run(
+        "--games 8 --worlds 2 --out out", swap=((" checkpoint:RUN,iteration=300", ""),)
+    ),
     "python -m experiments.decision_gains --runs RUN... --out DIR": Run(
         "--games 2 --counts 2 --worlds 2", swap=ONE_RUN
     ),

@@ -170,5 +170,6 @@ def _levels(ladder: LevelLadder) -> list[Offer]:
 
 
 def shipped() -> list[str]:
-    """Texts of the trained agents that come with the project, in several strengths."""
-    return [f"agent:{name},simulations={number}" for name in shipped_agents() for number in _SIMULATIONS]
+    """Texts of the trained agents that come with the project, in several strengths, belief variants first."""
+    names = sorted(shipped_agents(), key=lambda name: not name.endswith("-belief"))
+    return [f"agent:{name},simulations={number}" for name in names for number in _SIMULATIONS]
