@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import env
 from experiments import common
 from experiments.common import Row
-from experiments.decision_gains import action_returns
+from experiments.decision_gains import action_returns, mean_and_error, with_interval
 from muzero.agents.agent_spec import AgentSpec, load_network, resolve, trained_for
 from muzero.agents.agents import Policy
 from muzero.agents.situation import Situation
@@ -81,23 +81,14 @@ def compare(network: BaseNetwork, rules: env.Rules, positions: int, worlds: int,
         paid[name] = returns.mean(1)
         error = claimed[rows, chosen[name]] - paid[name]
         noise = float((returns.var(1, ddof=1) / worlds).mean())
-        row: Row = {"all": _mean(error), "rmse": float(np.sqrt(max(0.0, np.square(error).mean() - noise)))}
+        row: Row = {"all": mean_and_error(error), "rmse": float(np.sqrt(max(0.0, np.square(error).mean() - noise)))}
         row |= {"claimed": float(claimed[rows, chosen[name]].mean()), "paid": float(paid[name].mean())}
         for phase, text in enumerate(tables.phase_names):
             if (tables.phase == phase).any():
-                row[text] = _mean(error[tables.phase == phase])
+                row[text] = mean_and_error(error[tables.phase == phase])
         result[name] = row
-    result["gain of the highest value"] = _mean(paid["highest value"] - paid["policy"])
+    result["gain of the highest value"] = mean_and_error(paid["highest value"] - paid["policy"])
     return result
-
-
-def _mean(numbers: Floats) -> Row:
-    error = float(numbers.std(ddof=1) / np.sqrt(len(numbers))) if len(numbers) > 1 else float("nan")
-    return {"n": len(numbers), "mean": float(numbers.mean()), "error": error}
-
-
-def _text(number: Row) -> str:
-    return f"{number['mean']:+.4f} +- {1.96 * number['error']:.4f}"
 
 
 def markdown(found: dict[str, Row], worlds: int, command: str) -> str:
@@ -109,13 +100,13 @@ def markdown(found: dict[str, Row], worlds: int, command: str) -> str:
         parts = [name for name in figures["policy"] if name not in ("rmse", "claimed", "paid")]
         cells = [
             [name, *(f"{figures[name][part]:+.4f}" for part in ("claimed", "paid")), f"{figures[name]['rmse']:.3f}"]
-            + [_text(figures[name][part]) for part in parts]
+            + [with_interval(figures[name][part]) for part in parts]
             for name in CHOICES
         ]
         lines += common.table(["action", "claimed", "paid", "RMSE", *(f"bias, {part}" for part in parts)], cells)
         lines += [
             "",
-            f"The highest value is paid {_text(figures['gain of the highest value'])} more than the policy.",
+            f"The highest value is paid {with_interval(figures['gain of the highest value'])} more than the policy.",
             "",
         ]
     return "\n".join(lines)

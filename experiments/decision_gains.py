@@ -90,13 +90,16 @@ def gains(
         differs = np.flatnonzero(chosen[name] != base)
         gain = np.zeros(len(base))
         gain[differs] = [value[t, chosen[name][t]] - value[t, base[t]] for t in differs.tolist()]
-        row: Row = {"differs": len(differs) / len(base), "all": _mean(gain)}
-        row |= {text: _mean(gain[tables.phase == p]) for p, text in enumerate(phases) if (tables.phase == p).any()}
+        row: Row = {"differs": len(differs) / len(base), "all": mean_and_error(gain)}
+        row |= {
+            text: mean_and_error(gain[tables.phase == p]) for p, text in enumerate(phases) if (tables.phase == p).any()
+        }
         result[name] = row
     return result
 
 
-def _mean(numbers: Floats) -> Row:
+def mean_and_error(numbers: Floats) -> Row:
+    """Number of positions, mean, and standard error of the mean."""
     error = float(numbers.std(ddof=1) / np.sqrt(len(numbers))) if len(numbers) > 1 else float("nan")
     return {"n": len(numbers), "mean": float(numbers.mean()), "error": error}
 
@@ -132,14 +135,15 @@ def markdown(rows: Sequence[Row], worlds: int, command: str) -> str:
         lines += [f"## {row['run']}, iteration {row['iteration']}, {row['positions']} positions", ""]
         classes = [name for name in next(iter(row["gains"].values())) if name != "differs"]
         cells = [
-            [name, f"{found['differs']:.3f}", *(_text(found[part]) for part in classes)]
+            [name, f"{found['differs']:.3f}", *(with_interval(found[part]) for part in classes)]
             for name, found in row["gains"].items()
         ]
         lines += [*common.table(["simulations", "differs", *classes], cells), ""]
     return "\n".join(lines)
 
 
-def _text(number: Row) -> str:
+def with_interval(number: Row) -> str:
+    """Mean and half the width of its 95 % interval."""
     return f"{number['mean']:+.4f} +- {1.96 * number['error']:.4f}"
 
 
