@@ -76,6 +76,7 @@ __all__ = [
     "load_network",
     "load_value_model",
     "match_search",
+    "preferred_agents",
     "resolve",
     "resolve_value_function",
     "shipped_agents",
@@ -186,6 +187,11 @@ def _weights(spec: AgentSpec) -> checkpoint.Weights:
 def shipped_agents() -> list[str]:
     """Names of the trained networks that come with the project."""
     return sorted(path.stem for path in SHIPPED.glob("*.safetensors"))
+
+
+def preferred_agents() -> list[str]:
+    """Names of the trained networks that come with the project, belief variants first: the order of defaults."""
+    return sorted(shipped_agents(), key=lambda name: not name.endswith("-belief"))
 
 
 def shipped_weights(name: str) -> Path:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muzero.agents.agent_spec import AgentSpec, build, resolve, shipped_agents, trained_for
+from muzero.agents.agent_spec import AgentSpec, build, preferred_agents, resolve, trained_for
 from muzero.agents.agents import Searcher
 from muzero.agents.analysis import PositionAnalysis, analyse_rows
 from muzero.arena.position import Position, belief_report, card_names, rounded, rounded_all
@@ -73,7 +73,7 @@ class Analyst:
 def default_analyst(game: str, players: int | None = None) -> AgentSpec | None:
     """Trained agent that comes with the project for a game and number of players (None: any), the belief variant if
     there are several; None if there is none."""
-    for name in sorted(shipped_agents(), key=lambda name: not name.endswith("-belief")):
+    for name in preferred_agents():
         spec = AgentSpec.of("agent", name)
         trained = trained_for(spec)
         if trained and trained["game"] == game and players in (None, trained["players"]):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import env
-from muzero.agents.agent_spec import AgentSpec, build, resolve, shipped_agents, trained_for
+from muzero.agents.agent_spec import AgentSpec, build, preferred_agents, resolve, trained_for
 from muzero.agents.situation import Situation
 from muzero.arena.levels import LevelLadder, read_levels
 from muzero.config.fields import require
@@ -171,5 +171,4 @@ def _levels(ladder: LevelLadder) -> list[Offer]:
 
 def shipped() -> list[str]:
     """Texts of the trained agents that come with the project, in several strengths, belief variants first."""
-    names = sorted(shipped_agents(), key=lambda name: not name.endswith("-belief"))
-    return [f"agent:{name},simulations={number}" for name in names for number in _SIMULATIONS]
+    return [f"agent:{name},simulations={number}" for name in preferred_agents() for number in _SIMULATIONS]
