@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "native/aligned.h"
+#include "native/flush.h"
 
 namespace native {
 
@@ -51,8 +52,9 @@ class ThreadPool {
   // Calls work(begin, end) on disjoint parts of 0..count-1, each but the last a multiple of `grain`, and returns when all
   // are done. Each thread begins with the same share of the range in every call, so that its part of the data stays in
   // its cache; one that is done takes parts of the others' shares, so that a busy core does not delay the rest. The
-  // first exception is rethrown. At most `most` threads take part.
+  // first exception is rethrown. At most `most` threads take part. Denormal numbers count as 0, whichever thread works.
   void split(int64_t count, int64_t grain, const Work& work, int most = INT_MAX) {
+    const FlushDenormals flush;
     const int threads = std::min(most, threads_);
     if (threads <= 1 || count <= grain || forked()) return work(0, count);
     bool asleep;
@@ -116,6 +118,7 @@ class ThreadPool {
   }
 
   void serve(int own) {
+    const FlushDenormals flush;
     uint64_t seen = 0;
     while (true) {
       if (!spin([&] { return stopping_ || generation_ != seen; })) {

@@ -79,6 +79,7 @@ class Trainer:
         if self.asynchronous and config.runtime.kind == "local":  # self-play has the other half of the cores
             self.threads = max(1, self.threads // 2)
         torch.set_num_threads(self.threads)
+        torch.set_flush_denormal(True)  # faded gradients and averages: slow on many processors, and worth nothing
         self.device = own_device(pick_device(config.runtime.device))
         if config.train.mode == "sync" and self.device.type == "cuda":  # so that the same seed gives the same bytes
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

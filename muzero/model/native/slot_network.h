@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "muzero/model/native/slot_step.h"
+#include "native/flush.h"
 
 namespace slot_step {
 
@@ -164,7 +165,7 @@ class SlotNetwork {
   const Network& network() const { return net_; }
   const Kernel& kernel() const { return kernel_; }
 
-  // Computes the rows of a job. Several threads may call this at once.
+  // Computes the rows of a job; denormal numbers count as 0. Several threads may call this at once.
   void run(const Job& job) const {
     if (!loaded_) throw std::logic_error("load weights first");
     for (int64_t r = 0; r < job.count && !job.only_heads; ++r) {
@@ -187,6 +188,7 @@ class SlotNetwork {
       size = wanted;
     }
     const auto at = reinterpret_cast<uintptr_t>(memory.get());
+    const native::FlushDenormals flush;
     kernel_.run(net_, job, memory.get() + (64 - at % 64));
   }
 
