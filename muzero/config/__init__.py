@@ -1,6 +1,6 @@
 """Settings of a run: `Config` has all of them.
 
-`sections`, `evaluation` and `ppo` have the groups of settings that Hydra fills from conf/; `fields` has the
+`sections`, `selfplay`, `evaluation` and `ppo` have the groups of settings that Hydra fills from conf/; `fields` has the
 ways to declare a setting, `machine` the cores that a run may use.
 """
 
@@ -14,18 +14,16 @@ from muzero.config.machine import cores
 from muzero.config.ppo import PpoConfig
 from muzero.config.sections import (
     BACKENDS,
-    CurriculumConfig,
     GameConfig,
     LearnerConfig,
     LoggingConfig,
     ModelConfig,
-    PoolConfig,
     ReplayConfig,
     RuntimeConfig,
     SearchConfig,
-    SelfPlayConfig,
     TrainConfig,
 )
+from muzero.config.selfplay import CurriculumConfig, PoolConfig, SelfPlayConfig
 
 __all__ = [
     "BACKENDS",

@@ -48,6 +48,7 @@ class PpoConfig(Section):
             "evaluation.simulations": (config.evaluation.simulations, 0),
             "selfplay.simulations": (config.selfplay.simulations, []),
             "selfplay.explore": (config.selfplay.explore, 0),
+            "selfplay.judged_outcomes": (config.selfplay.judged_outcomes, 0),
             "model.outcome_heads": (config.model.outcome_heads, False),
             "model.card_beliefs": (config.model.card_beliefs, False),
             "model.points": (config.model.points, 0),

@@ -8,6 +8,7 @@ deterministic: the same calls give the same bytes.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,7 @@ from muzero.data.trajectory import (
 )
 
 _TYPICAL_RATE = 0.05  # rate at which the typical priority follows the priorities of batches
+_RETURNED = ("rewards", "luck", "values", "last_values", "explored")  # fields that value targets are made of
 _EVICTED = -1  # stamp of rows without a decision
 
 
@@ -200,7 +202,7 @@ class ReplayBuffer:
         while self._episodes and self._head <= self._tail < self._head + T:
             self._evict()
         here = slice(self._head, self._head + T)
-        targets = self._returns(episode.rewards, episode.values, episode.last_values, explored=episode.explored)
+        targets = self._returns({name: getattr(episode, name) for name in _RETURNED})
         for name, array in ring_rows(episode, targets, self._head).items():
             self._rows[name][here] = array
         stamp = self._added
@@ -220,19 +222,12 @@ class ReplayBuffer:
             self._evict()
         return stamp
 
-    def _returns(
-        self,
-        rewards: NDArray[np.float32],
-        values: NDArray[np.float32],
-        last_values: NDArray[np.float32],
-        end: NDArray[np.int64] | None = None,
-        *,
-        explored: NDArray[np.bool_],
-    ) -> NDArray[np.float32]:
-        """Value targets [T, P] of decisions; arguments as in `n_step_returns`."""
+    def _returns(self, of: Mapping[str, NDArray[Any]], end: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        """Value targets [T, P] of decisions whose fields `_RETURNED` are given; `end` as in `n_step_returns`."""
+        given = of["rewards"] - of["luck"], of["values"], of["last_values"]
         if self.td_lambda < 1:
-            return lambda_returns(rewards, values, last_values, self.td_lambda, self.discount, end, explored)
-        return n_step_returns(rewards, values, last_values, self.steps, self.discount, end, explored)
+            return lambda_returns(*given, self.td_lambda, self.discount, end, of["explored"])
+        return n_step_returns(*given, self.steps, self.discount, end, of["explored"])
 
     def _check(self, episode: Episode) -> None:
         """Refuse an episode that is broken, of another game, or longer than the ring."""
@@ -349,8 +344,7 @@ class ReplayBuffer:
         length = rows["end"][index[some]] - begin
         end = np.repeat(np.cumsum(length), length)
         whole = np.arange(len(end)) - end + np.repeat(begin + length, length)
-        rewards, values, last_values = (rows[name][whole] for name in ("rewards", "values", "last_values"))
-        rows["returns"][whole] = self._returns(rewards, values, last_values, end, explored=rows["explored"][whole])
+        rows["returns"][whole] = self._returns({name: rows[name][whole] for name in _RETURNED}, end)
 
     def _require_index(self, index: NDArray[np.int64], stamp: NDArray[np.int64]) -> None:
         require(index.ndim == 1 and stamp.shape == index.shape, "stamp", f"shape {index.shape}", stamp.shape)

@@ -90,6 +90,7 @@ class Episode:
     policy: NDArray[np.float32] = field(metadata=_decision(np.float32, "A", "policy target of the search", ZERO))
     has_policy: NDArray[np.bool_] = field(metadata=_decision(np.bool_, "", "the current network searched here", ZERO))
     values: NDArray[np.float32] = field(metadata=_decision(np.float32, "P", "search values, or NaN", UNUSED, True))
+    luck: NDArray[np.float32] = field(metadata=_decision(np.float32, "P", "luck of the event after the action", UNUSED))
     explored: NDArray[np.bool_] = field(metadata=_decision(np.bool_, "", "the action was drawn at random", ZERO))
     outcome: NDArray[np.int8] = field(metadata=_decision(np.int8, "", "chance event after the action, 0: none", ZERO))
     hidden: NDArray[np.int8] = field(metadata=_decision(np.int8, "S", "cards that the mover cannot see", REPEATED))

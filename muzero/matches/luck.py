@@ -25,6 +25,7 @@ from env import game_record
 from env.game_record import GameRecord
 from muzero.agents.value_model import COMPONENTS, ValueModel
 from muzero.config.fields import require
+from muzero.data.imagined_steps import ImaginedSteps, spread_outcomes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,7 +44,6 @@ MOST_LUCK = 1.0  # bound on the luck of a game in shares of the win; sequential 
 _SCORE = COMPONENTS.index("score")
 _SAMPLES = 16  # copies of an event that is not enumerated
 _AT_ONCE = 1024  # copies that are judged at a time
-_GRAIN = 128  # numbers of copies are rounded up to multiples of this
 _SCREEN = 1 << 32  # seeds of the copies that only tell whether a step is random
 _OFFSETS = 0x5EED0FF5E7  # seed of the offsets of systematic samples
 
@@ -104,7 +104,7 @@ class LuckTracker:
         self._decisions = np.zeros(tables.num_envs, np.int64)
         self._chances = np.full((tables.num_envs, tables.num_players), 1 / tables.num_players)  # at the last event
         self._private = any(group.owner_only for group in tables.groups)
-        self._copies: dict[int, env.VecEnv] = {}
+        self._steps = ImaginedSteps()
 
     def step(self, tables: env.VecEnv, actions: Ints) -> None:
         """Step the tables by actions [B] and add the luck of the step."""
@@ -168,7 +168,7 @@ class LuckTracker:
             part = rows[start : start + _AT_ONCE // 2]
             number = np.tile([0, 1], len(part)).astype(np.uint64) + np.uint64(_SCREEN)
             pair = np.repeat(part, 2)
-            copies = self._play(tables, pair, actions[pair], number, None)
+            copies = self._steps.play(tables, pair, actions[pair], number, None)
             seen = copies.obs[: len(pair)]
             different[start : start + len(part)] = (seen[::2] != seen[1::2]).any(1)
         return different
@@ -192,7 +192,7 @@ class LuckTracker:
         for start in range(0, len(event), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             at = rows[event[part]]
-            copies = self._play(tables, at, actions[at], number[part], outcome[part])
+            copies = self._steps.play(tables, at, actions[at], number[part], outcome[part])
             values = self._limited(self.model.values(copies, np.arange(len(at))), windows[:, event[part]])
             values *= weight[part, None, None]
             here, first = np.unique(event[part], return_index=True)  # events are in order
@@ -205,29 +205,7 @@ class LuckTracker:
             event, outcome = np.nonzero(odds)
             return event, outcome
         offset = (tables.decision_keys(_OFFSETS)[cards] >> np.uint64(11)).astype(np.float64) / 2**53
-        points = (offset[:, None] + np.arange(self.spread)) / self.spread
-        ends = odds.cumsum(1)
-        ends /= ends[:, -1:]
-        outcome = (points[:, :, None] >= ends[:, None, :]).sum(2)
-        outcome = np.minimum(outcome, odds.shape[1] - 1 - (odds[:, ::-1] > 0).argmax(1)[:, None])
-        return np.repeat(np.arange(len(cards)), self.spread), outcome.ravel()
-
-    def _play(
-        self, tables: env.VecEnv, rows: Ints, actions: Ints, numbers: NDArray[np.uint64], outcomes: Ints | None
-    ) -> env.VecEnv:
-        """Copies of tables `rows` after their actions, with everything that nobody has seen dealt anew."""
-        count = len(rows)
-        size = -(-count // _GRAIN) * _GRAIN
-        if size not in self._copies:
-            make = (tables.game, size, tables.num_players, tables.rules)
-            self._copies[size] = env.make(*make, auto_reset=False, counts=tables.counts)
-        copies = self._copies[size]
-        fill = np.resize(np.arange(count), size)  # surplus tables repeat others, are not stepped, and are ignored
-        copies.copy_from(tables, rows[fill])
-        copies.determinize(env.DEALER, numbers[fill])
-        acting = np.where(np.arange(size) < count, actions[fill], env.SKIP)
-        copies.step(acting, None if outcomes is None else np.where(np.arange(size) < count, outcomes[fill], 0))
-        return copies
+        return np.repeat(np.arange(len(cards)), self.spread), spread_outcomes(odds, offset, self.spread).ravel()
 
 
 def luck_ledger(record: GameRecord, model: ValueModel) -> list[LuckEvent]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from muzero.model.native.slot_values import SlotValues
+from muzero.model.native.slot_training import SlotValues
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,6 +27,10 @@ class NativeValues(Protocol):
     @staticmethod
     def unsupported_reason(network: BaseNetwork) -> str | None:
         """Reason why a network cannot be judged by, as "expected ..., got ...", or None if it can."""
+        ...
+
+    def refresh(self) -> None:
+        """Take over the network's present weights."""
         ...
 
     def judge(self, obs: NDArray[np.int16]) -> tuple[Tensor, Tensor | None, Tensor | None]:

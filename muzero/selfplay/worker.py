@@ -30,7 +30,9 @@ from muzero.model.network import make_network
 from muzero.model.spec import GameSpec
 from muzero.runs.memory import give_back_memory, resident_megabytes
 from muzero.search.backend import resolve_backend
+from muzero.search.judge import make_native_values
 from muzero.search.planner import Clock, Plan, Planner
+from muzero.selfplay.expectations import Expectations
 from muzero.selfplay.opponents import BOT_VS_BOT, EXPLOITED, NEVER, PAST_SELF, SELF, MakeOpponent, OpponentMix
 from muzero.selfplay.past_selves import NOBODY, PastSelves
 from muzero.selfplay.rollout_recorder import RolloutRecorder, without_search
@@ -119,6 +121,7 @@ class SelfPlay:
       past_selves: past networks; a game that began against one of them ends against it.
       match: chances to win a match, which the end of a round pays; None if it pays as the rules say.
       exploited: agent that the network learns to beat (`exploit`), which never learns itself; None without one.
+      expectations: expected worth of actions, by which luck is taken out of value targets; None if it stays in.
       recorder: recorder of rollouts, None if the algorithm does not learn from them.
     """
 
@@ -146,6 +149,7 @@ class SelfPlay:
         self.past_selves = PastSelves(count, self._make_network)
         self.exploited = exploited(self.config) if exploited is not None and config.exploit else None
         self.recorder = RolloutRecorder() if config.train.algorithm == "ppo" else None
+        self.expectations = self._make_expectations() if config.selfplay.judged_outcomes else None
         t = self.tables
         longest = int(t.rules["max_decisions"])
         self.trajectory = TrajectoryBuffer(t.num_envs, t.num_players, t.width, t.num_actions, longest, t.num_slots)
@@ -157,9 +161,16 @@ class SelfPlay:
         self._planners: dict[int, Planner] = {}  # by index of the past network, NOBODY for the current network
         self._idle = True  # no game has begun yet
 
+    def _make_expectations(self) -> Expectations:
+        """Expected worth of actions, judged by the current network."""
+        judge, outcomes = make_native_values(self.network), self.config.selfplay.judged_outcomes
+        return Expectations(self.network, judge, outcomes, self.config.search.discount, self.match)
+
     def load_weights(self, weights: Mapping[str, Tensor], past_self: Mapping[str, Tensor] | None = None) -> None:
         """Load new weights of the current network, and of a past network for games that begin from now on."""
         self.network.load_state_dict(dict(weights))
+        if self.expectations is not None:
+            self.expectations.refresh()
         if past_self is not None:
             self.past_selves.offer(past_self)
 
@@ -254,10 +265,12 @@ class SelfPlay:
         # The environment's step overwrites its arrays: observations are stored before it, rewards after it.
         trajectory.write(obs=tables.obs, legal=tables.legal_bits, to_play=tables.to_play, phase=tables.phase)
         trajectory.write(scores=tables.scores, hidden=tables.true_cards(tables.to_play))
+        events = self.expectations.before(tables, actions, self.config.seed + 4) if self.expectations else None
         tables.step(actions)
+        luck = self.expectations.luck(tables, *events) if self.expectations and events else np.zeros((B, P), np.float32)
         rewards = tables.rewards if self.match is None else self.match.rewards(tables)
         trajectory.write(action=actions, rewards=rewards, policy=policy, has_policy=owner == SELF, values=values)
-        trajectory.write(outcome=tables.outcome, explored=explored)
+        trajectory.write(outcome=tables.outcome, luck=luck, explored=explored)
         trajectory.advance()
         if self.recorder is not None:
             self.recorder.note(trajectory)

@@ -45,6 +45,14 @@ def check_game(config: Config) -> None:
     groups_read(GameSpec.of(config.game.name, config.game.players), config.model)  # checks the names in model.ignore
     check_parts(GameSpec.of(config.game.name, config.player_counts()[-1]), config.model)
     require_rounds(config.game)
+    private = GameSpec.of(config.game.name, config.game.players).private
+    expected = "0 in a game with private hands, whose events are not judged"
+    require(
+        not (private and config.selfplay.judged_outcomes),
+        "selfplay.judged_outcomes",
+        expected,
+        config.selfplay.judged_outcomes,
+    )
     source, codes = config.search.chance_source, config.model.chance == "learned"
     expected = "learned or uniform with model.chance=learned, whose codes are no cards"
     require(not codes or source in ("learned", "uniform"), "search.chance_source", expected, source)

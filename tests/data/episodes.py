@@ -58,6 +58,7 @@ def make_episode(
         policy=np.eye(5, dtype=np.float32)[np.arange(T) % 5],
         has_policy=np.ones(T, np.bool_) if has_policy is None else np.array(has_policy),
         values=floats(values),
+        luck=np.zeros((T, P), np.float32),
         explored=np.zeros(T, np.bool_),
         outcome=np.zeros(T, np.int8) if outcome is None else np.array(outcome, np.int8),
         hidden=np.zeros((T, 0), np.int8) if hidden is None else np.array(hidden, np.int8),
@@ -104,6 +105,7 @@ def random_episode(
         policy=(policy / policy.sum(1, keepdims=True)).astype(np.float32),
         has_policy=~bots,
         values=values.astype(np.float32),
+        luck=rng.normal(size=(T, P)).astype(np.float32),
         explored=rng.random(T) < 0.2,
         outcome=rng.integers(OUTCOMES, size=T).astype(np.int8),
         hidden=rng.integers(OUTCOMES, size=(T, slots)).astype(np.int8),
@@ -115,8 +117,8 @@ def random_episode(
     )
 
 
-def slow_returns(e: Episode, steps: int, discount: float) -> NDArray[np.float64]:
-    """n-step returns by their definition, number by number."""
+def slow_returns(e: Episode, steps: int, discount: float, *, without_luck: bool = False) -> NDArray[np.float64]:
+    """n-step returns by their definition, number by number; those of a replay buffer are without luck."""
     T, P = e.rewards.shape
     out = np.zeros((T, P))
     for p in range(P):
@@ -128,7 +130,7 @@ def slow_returns(e: Episode, steps: int, discount: float) -> NDArray[np.float64]
             random = [r for r in range(t, b) if e.explored[r] and not np.isnan(e.values[r, p])]
             b = random[0] if random else b
             for i in range(t, b):
-                out[t, p] += discount ** (i - t) * float(e.rewards[i, p])
+                out[t, p] += discount ** (i - t) * float(e.rewards[i, p] - e.luck[i, p] * without_luck)
             out[t, p] += discount ** (b - t) * float(e.values[b, p] if b < T else e.last_values[p])
     return out
 

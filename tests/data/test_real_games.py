@@ -28,6 +28,7 @@ def played(game: str, players: int, count: int = 12, bot: str = "random") -> lis
         buffer.write(obs=tables.obs, legal=tables.legal_bits, to_play=tables.to_play, phase=tables.phase)
         buffer.write(scores=tables.scores, values=np.full((16, players), np.nan), policy=nothing)
         buffer.write(hidden=tables.true_cards(tables.to_play), explored=np.zeros(16, bool))
+        buffer.write(luck=np.zeros((16, players)))
         actions = tables.bot_actions([chosen] * players, step)
         tables.step(actions)
         buffer.write(action=actions, rewards=tables.rewards, outcome=tables.outcome, has_policy=np.zeros(16, bool))

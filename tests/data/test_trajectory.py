@@ -258,9 +258,10 @@ def test_an_episode_knows_its_length_and_players() -> None:
 
 def test_bytes_of_a_row_are_those_of_all_fields() -> None:
     # Per decision: obs 3 x 2, legal 8, action 2, to_play, phase, has_policy, explored and outcome 1, policy 5 x 4;
-    # rewards, values and scores 3 x 4 each. Per episode: ranks 3, truncated 1, last_values and final_scores 3 x 4 each.
+    # rewards, luck, values and scores 3 x 4 each. Per episode: ranks 3, truncated 1, last_values and final_scores
+    # 3 x 4 each.
     # In the ring: returns 3 x 4, begin 8, end 8.
-    assert row_bytes(3, 3, 5) == (6 + 8 + 2 + 5 + 20 + 36) + (3 + 1 + 24) + (12 + 8 + 8)
+    assert row_bytes(3, 3, 5) == (6 + 8 + 2 + 5 + 20 + 48) + (3 + 1 + 24) + (12 + 8 + 8)
     assert row_bytes(3, 3, 5, 24) == row_bytes(3, 3, 5) + 24, "a byte for each hidden card"
 
 

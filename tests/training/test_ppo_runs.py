@@ -112,6 +112,7 @@ def test_mixed_table_sizes_and_async_mode_train_too(tmp_path: Path) -> None:
         ("selfplay.simulations=[[0,4]]", "selfplay.simulations: expected [] with train.algorithm=ppo"),
         ("learner.ema=0.9", "learner.ema: expected 0 with train.algorithm=ppo, got 0.9"),
         ("selfplay.explore=0.1", "selfplay.explore: expected 0 with train.algorithm=ppo, got 0.1"),
+        ("selfplay.judged_outcomes=4", "selfplay.judged_outcomes: expected 0 with train.algorithm=ppo, got 4"),
         ("ppo.clip=0", "ppo.clip: expected more than 0, at most 1, got 0.0"),
         ("ppo.gae_lambda=2", "ppo.gae_lambda: expected 0 to 1, got 2.0"),
         ("train.algorithm=a2c", "train.algorithm: expected muzero or ppo, got 'a2c'"),

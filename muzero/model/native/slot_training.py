@@ -4,7 +4,7 @@ Torch needs some six thousand small operations for a step of the learner. Here e
 operation each (an autograd function), computed a few dozen rows at a time with everything in the cache.
 `muzero.model.slots` and `muzero.model.encoders` remain the definition of the network: this module hands their
 parameters to C++ as one array per part, through operations of torch, so that gradients find their way back by
-themselves. `muzero.training.backend` is the only module that uses this one.
+themselves. Only `muzero.training.backend` and `muzero.search.judge` use this module.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -318,3 +319,56 @@ class SlotTraining:
     def give(self, array: Tensor) -> None:
         """Give back an array of `take`."""
         self._spare.setdefault(len(array), []).append(array)
+
+
+class SlotValues(SlotTraining):
+    """Heads of a slots network that say numbers about positions: values, points to come, winner.
+
+    The other heads are not computed. For callers that judge many positions and choose no action there, by way of
+    `muzero.search.judge`: luck adjustment, luck in self-play, and exhaustive searches of a turn.
+
+    Args:
+      network: slots network, on the CPU; see `unsupported_reason`. Later changes of its weights are not noticed before
+        the next `refresh`.
+    """
+
+    def __init__(self, network: BaseNetwork) -> None:
+        super().__init__(network)
+        self.refresh()
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """See `SlotTraining.refresh`; no gradients go back."""
+        super().refresh()
+
+    def _number_heads(self, network: Network) -> list[nn.Linear]:
+        """Heads that are computed: value, points, winner."""
+        heads = (network.value, network.points, network.winner)
+        return [cast("nn.Linear", head) for head in heads if head is not None]
+
+    @torch.inference_mode()
+    def judge(self, obs: NDArray[np.int16]) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Judge positions as `BaseNetwork.predict` does.
+
+        Args:
+          obs: [B, W] observations of the players to move.
+
+        Returns:
+          Logits of the values [B, P, N], of the points to come [B, P, N] and of the winner [B, E, P], as `Prediction`
+          explains them; None where the network has no such head.
+        """
+        network, rows = self.network, len(obs)
+        P, N, egos = network.num_players, network.config.value_bins, network.num_players if network.config.ego else 1
+        latent = np.empty((rows, network.latent_dim), np.float32)
+        self.native.encoder_forward(self._part(0)[0].weights, np.ascontiguousarray(obs), None, latent)
+        saved = self.take(-(-rows // _native.CHUNK) * self.native.heads_saved())
+        sizes = self.head_sizes()
+        numbers = torch.empty(rows, egos * padded(sum(sizes)))
+        given = (None, numbers.numpy(), None, None, None)  # neither policy nor outcomes, blocks, features
+        self.native.heads_forward(self._part(2)[0].weights, latent, saved.numpy(), *given)
+        self.give(saved)
+        each = numbers.view(rows, egos, -1)
+        heads = list(torch.split(each, [*sizes, each.shape[2] - sum(sizes)], 2))
+        value = heads.pop(0).reshape(rows, P, N)
+        points = heads.pop(0).reshape(rows, P, N) if network.points is not None else None
+        return value, points, heads[0] if network.winner is not None else None
