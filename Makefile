@@ -84,10 +84,12 @@ play: setup ## play against a trained agent in this terminal: make play ARGS="ga
 arena: setup ## play against trained agents in a browser: make arena ARGS="port=8080"
 	$(call INTERRUPTIBLE,$(BIN)/python -m muzero.arena $(ARGS))
 
-# One process per core, each with one thread: more threads would wait for each other. A file is run by one process, so
-# that what its tests share (Ray actors, trained networks) is made once, in the order of tests/conftest.py.
+# Three processes for two cores, because tests wait for servers and children, each with one thread: more threads would wait
+# for each other. A file is run by one process, so that what its tests share (Ray actors, trained networks) is made once,
+# in the order of tests/conftest.py.
+TEST_PROCESSES ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); n=$$(((cores * 3 + 1) / 2)); echo $$((n > 8 ? 8 : n)))
 test: setup ## run the fast tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Independent search (mctx) to compare ours with; jax is too large for everybody's environment.
 MCTX := $(VENV)/.mctx-installed

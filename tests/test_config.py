@@ -118,7 +118,7 @@ def test_every_setting_has_a_meaning_and_a_default_within_its_range() -> None:
 def test_config_imports_no_other_package_of_muzero() -> None:
     code = "import sys, muzero.config; print(*sorted(n for n in sys.modules if n.split('.')[0] in {'muzero', 'env'}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    parts = ("evaluation", "fields", "machine", "parts", "ppo", "sections")
+    parts = ("evaluation", "fields", "machine", "parts", "ppo", "sections", "selfplay")
     assert done.stdout.split() == ["muzero", "muzero.config", *(f"muzero.config.{name}" for name in parts)]
 
 

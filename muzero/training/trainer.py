@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -60,6 +62,17 @@ def play_request(config: Config, iteration: int, opponents: OpponentMix) -> Play
     )
 
 
+@contextmanager
+def denormals_flushed() -> Iterator[None]:
+    """Torch counts denormal numbers as 0 in this thread: faded gradients and averages, slow on many processors and worth
+    nothing. Afterwards the thread computes with them again, as everything else in the process expects."""
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
 class Trainer:
     """A run in its directory, from its newest checkpoint on.
 
@@ -79,7 +92,6 @@ class Trainer:
         if self.asynchronous and config.runtime.kind == "local":  # self-play has the other half of the cores
             self.threads = max(1, self.threads // 2)
         torch.set_num_threads(self.threads)
-        torch.set_flush_denormal(True)  # faded gradients and averages: slow on many processors, and worth nothing
         self.device = own_device(pick_device(config.runtime.device))
         if config.train.mode == "sync" and self.device.type == "cuda":  # so that the same seed gives the same bytes
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -174,7 +186,8 @@ class Trainer:
             self.request()  # games need the results, but not the episodes in the replay buffers
         self.store(played)
         began, steps = time.perf_counter(), state.learner.steps
-        losses = self.learn()
+        with denormals_flushed():
+            losses = self.learn()
         learning = time.perf_counter() - began
         state.iteration += 1
         self.finished = self._is_finished()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import env
 from env.game_record import GameRecord, verify
@@ -105,6 +106,13 @@ def test_same_command_gives_the_same_bytes(reference: Path, tmp_path: Path) -> N
     assert [record["iteration"] for record in records] == [1, 2, 3, 4, 5, 6]
     assert [record["diagnostics"]["pool"] for record in records] == [0, 0, 0, 1, 1, 1]
     assert records[-1]["losses"]["total"] > 0
+
+
+def test_denormal_numbers_count_as_0_while_learning_and_as_themselves_afterwards() -> None:
+    small = torch.tensor([1e-39])
+    with trainer.denormals_flushed():
+        assert not (small * 1).any()
+    assert (small * 1).any()
 
 
 def test_another_seed_gives_other_metrics(reference: Path, tmp_path: Path) -> None:
