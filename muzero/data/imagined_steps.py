@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _GRAIN = 128  # numbers of copies are rounded up to multiples of this
+_AT_ONCE = 512  # steps that are looked at at a time
+_SCREEN = 1 << 32  # numbers of the deals that only tell whether a step is random
 
 
 class ImaginedSteps:
@@ -51,6 +53,23 @@ class ImaginedSteps:
         acting = np.where(np.arange(size) < count, actions[fill], env.SKIP)
         copies.step(acting, None if outcomes is None else np.where(np.arange(size) < count, outcomes[fill], 0))
         return copies
+
+    def look_random(self, tables: env.VecEnv, rows: Ints, actions: Ints) -> NDArray[np.bool_]:
+        """Whether steps look random [n]: two copies with other hidden cards show the next player different things.
+
+        Args:
+          tables: tables that are copied; they do not change.
+          rows: [n] tables to look at.
+          actions: [B] actions at all tables.
+        """
+        different = np.zeros(len(rows), bool)
+        for start in range(0, len(rows), _AT_ONCE):
+            part = rows[start : start + _AT_ONCE]
+            number = np.tile([0, 1], len(part)).astype(np.uint64) + np.uint64(_SCREEN)
+            pair = np.repeat(part, 2)
+            seen = self.play(tables, pair, actions[pair], number, None).obs[: len(pair)]
+            different[start : start + len(part)] = (seen[::2] != seen[1::2]).any(1)
+        return different
 
 
 def spread_outcomes(odds: Floats, offset: Floats, count: int) -> Ints:

@@ -44,7 +44,6 @@ MOST_LUCK = 1.0  # bound on the luck of a game in shares of the win; sequential 
 _SCORE = COMPONENTS.index("score")
 _SAMPLES = 16  # copies of an event that is not enumerated
 _AT_ONCE = 1024  # copies that are judged at a time
-_SCREEN = 1 << 32  # seeds of the copies that only tell whether a step is random
 _OFFSETS = 0x5EED0FF5E7  # seed of the offsets of systematic samples
 
 
@@ -113,7 +112,7 @@ class LuckTracker:
         odds /= odds.sum(1, keepdims=True)
         shows = odds[:, 0] < 1
         cards, others = acting[shows], acting[~shows]
-        deals = others[self._random(tables, others, actions)]
+        deals = others[self._steps.look_random(tables, others, actions)]
         rows = np.concatenate([cards, deals])
         seats = tables.to_play[rows].copy()
         windows = self._windows(rows)
@@ -160,18 +159,6 @@ class LuckTracker:
             )
             for i, row in enumerate(rows.tolist())
         ]
-
-    def _random(self, tables: env.VecEnv, rows: Ints, actions: Ints) -> NDArray[np.bool_]:
-        """Whether steps look random [n]: two copies with other hidden cards show the next player different things."""
-        different = np.zeros(len(rows), bool)
-        for start in range(0, len(rows), _AT_ONCE // 2):
-            part = rows[start : start + _AT_ONCE // 2]
-            number = np.tile([0, 1], len(part)).astype(np.uint64) + np.uint64(_SCREEN)
-            pair = np.repeat(part, 2)
-            copies = self._steps.play(tables, pair, actions[pair], number, None)
-            seen = copies.obs[: len(pair)]
-            different[start : start + len(part)] = (seen[::2] != seen[1::2]).any(1)
-        return different
 
     def _expected(
         self, tables: env.VecEnv, cards: Ints, odds: Floats, deals: Ints, actions: Ints, windows: Floats

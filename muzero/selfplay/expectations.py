@@ -66,10 +66,14 @@ class Expectations:
           seed: seed of the outcomes that are judged.
 
         Returns:
-          Tables [n] at which an event may follow; expected reward and discounted value there [n, P], by seat.
+          Tables [n] at which chance may decide; expected reward and discounted value there [n, P], by seat. Chance
+          decides which card comes, and also what the hidden cards are that the end of a round turns over.
         """
         odds = tables.odds(actions).astype(np.float64)
-        rows = np.flatnonzero(odds[:, 0] < 1)
+        decides = odds[:, 0] < 1
+        others = np.flatnonzero((actions != env.SKIP) & ~decides)
+        decides[others] = self._steps.look_random(tables, others, actions)
+        rows = np.flatnonzero(decides)
         keys = tables.decision_keys(seed)[rows]
         offset = (keys >> np.uint64(11)).astype(np.float64) / 2**53
         outcome = spread_outcomes(odds[rows], offset, self.outcomes).ravel()
