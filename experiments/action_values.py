@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -112,22 +113,35 @@ def markdown(found: dict[str, Row], worlds: int, command: str) -> str:
     return "\n".join(lines)
 
 
-def experiment(options: argparse.Namespace, command: str) -> None:
-    """Compares all agents and writes the page."""
-    require(options.worlds > 1, "--worlds", "2 or more", options.worlds)
-    rules = {}
+def agents_with_rules(options: argparse.Namespace) -> Iterator[tuple[str, BaseNetwork, dict[str, Any]]]:
+    """Agents of `--agents` with their networks and rules: those that a network is trained for, changed by `--rules`."""
+    changes = {}
     for text in options.rules:
         key, equals, value = text.partition("=")
         require(bool(equals), "--rules", "KEY=VALUE", text)
-        rules[key] = yaml.safe_load(value)
-    found = {}
+        changes[key] = yaml.safe_load(value)
     for text in options.agents:
         spec = resolve(AgentSpec.parse(text))
         trained = trained_for(spec)
         require(trained is not None, "--agents", "agents with a network", text)
         assert trained is not None
         network, _ = load_network(spec, trained["game"], trained["players"])
-        found[text] = compare(network, {**trained["rules"], **rules}, options.games, options.worlds, options.seed)
+        yield text, network, {**trained["rules"], **changes}
+
+
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `agents_with_rules` reads."""
+    parser.add_argument("--agents", nargs="+", required=True, metavar="AGENT", help="agents with a network")
+    parser.add_argument("--rules", nargs="+", default=[], metavar="KEY=VALUE", help="rules beside those of the network")
+
+
+def experiment(options: argparse.Namespace, command: str) -> None:
+    """Compares all agents and writes the page."""
+    require(options.worlds > 1, "--worlds", "2 or more", options.worlds)
+    found = {
+        text: compare(network, rules, options.games, options.worlds, options.seed)
+        for text, network, rules in agents_with_rules(options)
+    }
     page = markdown(found, options.worlds, command)
     common.write_results(options.out, "action_values", {"command": command, "agents": found}, page)
 
@@ -135,8 +149,7 @@ def experiment(options: argparse.Namespace, command: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the command; returns the exit code."""
     parser = common.make_parser(__doc__, games="positions")
-    parser.add_argument("--agents", nargs="+", required=True, metavar="AGENT", help="agents with a network")
-    parser.add_argument("--rules", nargs="+", default=[], metavar="KEY=VALUE", help="rules beside those of the network")
+    add_agent_options(parser)
     parser.add_argument("--worlds", type=int, default=32, help="playouts of each action (default: 32)")
     parser.set_defaults(games=1500)
     return common.run_experiment(parser, experiment, argv)

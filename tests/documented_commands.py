@@ -282,6 +282,9 @@ COMMANDS: dict[str, Run | str] = {
     "--rules episode=round round_reward=2.0 first_starter=random max_decisions=400": Run(
         "--games 8 --worlds 2 --out out", swap=((" checkpoint:RUN,iteration=300", ""),)
     ),
+    "python -m experiments.value_error --agents AGENT... --out DIR": Run(
+        "--games 8 --playouts 2 --rounds 4 --outcomes 0 2", swap=(("AGENT...", "agent:skyjo-belief"), ("DIR", "out"))
+    ),
     "python -m experiments.decision_gains --runs RUN... --out DIR": Run(
         "--games 2 --counts 2 --worlds 2", swap=ONE_RUN
     ),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import env
 from muzero.agents.agents import Policy
-from muzero.agents.situation import Situation
+from muzero.agents.situation import Agent, Situation
 from muzero.data.match_table import MatchTable
 from muzero.model.interface import BaseNetwork
 
@@ -32,8 +32,19 @@ class ValueCheck:
     @property
     def rmse(self) -> float:
         """Root mean square error of the values: the spread of the playouts' means about the truth is taken out."""
-        noise = self.returns.var(1, ddof=1).mean() / self.returns.shape[1]
-        return float(np.sqrt(max(0.0, np.square(self.values - self.returns.mean(1)).mean() - noise)))
+        return float(np.sqrt(max(0.0, self._square_errors().mean())))
+
+    @property
+    def rmse_interval(self) -> tuple[float, float]:
+        """95 % interval of the root mean square error, over positions; hundreds of them leave it wide."""
+        found = self._square_errors()
+        half = 1.96 * found.std(ddof=1) / np.sqrt(len(found))
+        return float(np.sqrt(max(0.0, found.mean() - half))), float(np.sqrt(max(0.0, found.mean() + half)))
+
+    def _square_errors(self) -> NDArray[np.float64]:
+        """Square errors of the values [n], right on average: the spread of a position's playouts is taken out."""
+        noise = self.returns.var(1, ddof=1) / self.returns.shape[1]
+        return np.asarray(np.square(self.values - self.returns.mean(1)) - noise)
 
     @property
     def bias(self) -> float:
@@ -55,6 +66,7 @@ def check_values(
     playouts: int = 8,
     seed: int = 0,
     match: MatchTable | None = None,
+    policy: Agent | None = None,
 ) -> ValueCheck:
     """Compare a network's values with playouts of its own policy, without search.
 
@@ -68,9 +80,10 @@ def check_values(
       playouts: number of playouts from each position, 2 or more.
       seed: seed of the deals.
       match: chances to win a match, if the end of a round pays them (`game.utility`).
+      policy: the network's policy as another agent, which may be faster; the most likely action if None.
     """
     game, players = network.spec.game, network.spec.num_players
-    policy = Policy(network)
+    policy = policy or Policy(network)
     found = played_positions(policy, game, players, rules, positions, seed)
     values = network_values(network, found.obs)[:, 0]
     worlds = env.make(game, positions * playouts, players, rules, seed=seed, auto_reset=False)
@@ -89,7 +102,7 @@ def network_values(network: BaseNetwork, obs: NDArray[np.int16]) -> NDArray[np.f
     return values.double().cpu().numpy()
 
 
-def play_out(policy: Policy, worlds: env.VecEnv, match: MatchTable | None = None) -> NDArray[np.float64]:
+def play_out(policy: Agent, worlds: env.VecEnv, match: MatchTable | None = None) -> NDArray[np.float64]:
     """Play all tables to the end with a policy in every seat; returns the sums of rewards by seat, [B, P].
 
     Args:
@@ -108,7 +121,7 @@ def play_out(policy: Policy, worlds: env.VecEnv, match: MatchTable | None = None
         paid[rows] += (worlds.rewards if match is None else match.rewards(worlds))[rows]
 
 
-def played_positions(policy: Policy, game: str, players: int, rules: env.Rules, count: int, seed: int) -> env.VecEnv:
+def played_positions(policy: Agent, game: str, players: int, rules: env.Rules, count: int, seed: int) -> env.VecEnv:
     """Tables at positions of the policy's games, each after another number of decisions."""
     tables = env.make(game, count, players, rules, seed=seed)
     found = env.make(game, count, players, rules, seed=seed, auto_reset=False)
