@@ -28,8 +28,9 @@ import env
 from experiments import common
 from experiments.action_values import add_agent_options, agents_with_rules
 from experiments.common import Row
-from muzero.agents.agents import Policy
+from muzero.agents.agents import Searcher
 from muzero.agents.situation import Agent, Situation
+from muzero.config import SearchConfig
 from muzero.data.seats import to_seats
 from muzero.matches.value_check import check_values, network_values
 from muzero.model.interface import BaseNetwork
@@ -70,8 +71,9 @@ def variances(rewards: Floats, luck: Floats, values: Floats) -> list[float]:
 
 def measure(network: BaseNetwork, rules: dict[str, Any], options: argparse.Namespace) -> Row:
     """Error of the values, and variance of the returns by number of judged outcomes."""
-    policy = Policy(network)
-    check = check_values(network, rules, positions=options.games, playouts=options.playouts, seed=options.seed)
+    policy = Searcher(network, SearchConfig(simulations=0), 1024)  # the most likely action, by native passes
+    given = {"positions": options.games, "playouts": options.playouts, "seed": options.seed}
+    check = check_values(network, rules, policy=policy, **given)
     result: Row = {"rmse": check.rmse, "interval": check.rmse_interval, "bias": check.bias, "spread": check.spread}
     counts = [0] if any(group.owner_only for group in network.spec.groups) else options.outcomes
     result["variance"] = {
