@@ -48,7 +48,7 @@ def test_trees_are_measured_in_turn_and_rounds_add_up(trees, tmp_path, capsys):
     for _ in range(2):
         assert compare_training.main([*trees, "--parts", "cpu", "--rounds", "1", "--json", str(kept)]) == 0
     told = capsys.readouterr().out.splitlines()
-    assert told[-3] == "cpu, 2 rounds"
+    assert told[-4] == "cpu, 2 rounds"
     assert told[-1].split()[:4] == ["cpu_learner_steps_per_s", "6.000", "2.000", "3.000"]
     assert told[-2].split()[:4] == ["cpu_iterations_per_minute", "60.000", "20.000", "3.000"]
     calls = (tmp_path / "calls").read_text().splitlines()
