@@ -26,6 +26,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from experiments.compare_commits import ROOT, check_out, report
 from muzero.config import cores
 from muzero.config.fields import require
