@@ -11,7 +11,8 @@ Each figure has a yardstick that is measured in turn with it:
 
     learner_flops_fraction  operations of a step's matrix products (counted on the torch network, so the same for every
                          backend) per second of `Trainer.learn`, as a fraction of sgemm with as many threads;
-                         `one_thread_flops_fraction`: of passes alone, on one thread
+                         `one_thread_flops_fraction`: of passes alone, on one thread; `learner_packed_fraction`: as a
+                         fraction of the fastest product here, of a packed matrix, which uses AVX-512 on all processors
     core_use             CPU time of all processes of training, per core and second, over iterations of the CPU preset
     learner_efficiency   steps of `Trainer.learn` (replay buffer, transfer, step, priorities) compared with forward and
                          backward passes of the same network and losses on one batch; the lower of the two presets';
@@ -58,7 +59,7 @@ from experiments.bench_env import cpu_model
 from experiments.common.command_line import add_json_options
 from experiments.common.searches import situations
 from experiments.common.timing import busy_figures, seconds, speed, speeds_in_turn
-from experiments.common.yardsticks import cpu_seconds, flops_of, profile_by_kind, sgemm_flops
+from experiments.common.yardsticks import cpu_seconds, flops_of, packed_flops, profile_by_kind, sgemm_flops
 from muzero.config import Config
 from muzero.data.replay_buffer import ReplayBuffer
 from muzero.data.trajectory import Episode
@@ -247,6 +248,7 @@ def learning(trainer: TimedTrainer, at_least: float) -> Figures:
         "learner_gflop_per_step": flops / 1e9,
         "learner_threads": threads,
         "learner_flops_fraction": flops * steps / whole / sgemm_flops(threads),
+        "learner_packed_fraction": flops * steps / whole / packed_flops(threads),
         "one_thread_flops_fraction": flops / one_thread / one,
         **{f"profile_{kind.replace(' ', '_')}": share for kind, share in kinds.items()},
         "learner_steps_per_s": steps / whole,

@@ -25,6 +25,7 @@ from muzero.model.network import Network
 
 Weights = dict[str, Any]
 _TOLERANCE = 2e-3  # largest difference of numbers of size 1, after a transformer and MLPs in single precision
+_TOLERANCE_BF16 = 0.2  # the same in bfloat16, which has three digits
 
 
 class JaxNetwork:
@@ -32,15 +33,17 @@ class JaxNetwork:
 
     Args:
       network: torch network, whose weights are copied.
+      bf16: whether to multiply in bfloat16, as torch does under autocast: sums and everything else in single precision.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, bf16: bool = False) -> None:
         config = network.config
         require(config.latent == "flat", "model.latent", "flat", config.latent)
         require(config.encoder == "transformer", "model.encoder", "transformer", config.encoder)
         require(not config.ego, "model.ego", "false", config.ego)
         require(network.num_outcomes == 1, "model.chance", "none", config.chance)
         self.network, self.config, self.players = network, config, network.num_players
+        self._tolerance = _TOLERANCE_BF16 if bf16 else _TOLERANCE
         encoder = network.representation
         assert isinstance(encoder, TransformerEncoder)
         self.embed = encoder.embed
@@ -54,6 +57,8 @@ class JaxNetwork:
             name: jnp.asarray((w.T if name in linear else w).detach().contiguous().numpy())
             for name, w in network.named_parameters()
         }
+        if bf16:
+            self.weights |= {name: self.weights[name].astype(jnp.bfloat16) for name in linear}
 
     def represent(self, weights: Weights, obs: Any) -> Any:
         """obs [B, W] -> latent [B, L]"""
@@ -73,7 +78,8 @@ class JaxNetwork:
         """Pre-norm layer of a transformer: x [B, T, width] -> [B, T, width]"""
         heads = self.config.heads
         normed = _norm(weights, f"{name}.norm1", x)
-        joint = normed @ weights[f"{name}.self_attn.in_proj_weight"] + weights[f"{name}.self_attn.in_proj_bias"]
+        joint = _product(normed, weights[f"{name}.self_attn.in_proj_weight"])
+        joint = joint + weights[f"{name}.self_attn.in_proj_bias"]
         query, key, value = jnp.split(joint.reshape(*x.shape[:2], 3 * heads, -1), 3, 2)
         scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) / np.sqrt(query.shape[-1])
         mixed = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), value).reshape(x.shape)
@@ -95,7 +101,7 @@ class JaxNetwork:
 
         def head(name: str, outputs: int | None = None) -> Any:
             hidden = _gelu(_linear(weights, f"{name}.0", features))
-            return hidden @ weights[f"{name}.2.weight"][:, :outputs] + weights[f"{name}.2.bias"][:outputs]
+            return _product(hidden, weights[f"{name}.2.weight"][:, :outputs]) + weights[f"{name}.2.bias"][:outputs]
 
         value, reward = (
             jax.nn.softmax(head(name, seats * bins).reshape(len(latent), seats, bins)) @ self.bins
@@ -126,7 +132,7 @@ class JaxNetwork:
             float(np.abs(a - np.asarray(b)).max() / max(1.0, np.abs(a).max()))
             for a, b in zip(ours, theirs, strict=True)
         )
-        require(worst <= _TOLERANCE, "peer", f"the same numbers as torch's within {_TOLERANCE}", worst)
+        require(worst <= self._tolerance, "peer", f"the same numbers as torch's within {self._tolerance}", worst)
         return worst
 
 
@@ -198,7 +204,12 @@ class MctxSearch:
 
 def _linear(weights: Weights, name: str, x: Any) -> Any:
     """x [..., inputs] -> [..., outputs]"""
-    return x @ weights[f"{name}.weight"] + weights[f"{name}.bias"]
+    return _product(x, weights[f"{name}.weight"]) + weights[f"{name}.bias"]
+
+
+def _product(x: Any, weight: Any) -> Any:
+    """x [..., inputs], weight [inputs, outputs] -> [..., outputs] in single precision, multiplied in the weight's"""
+    return jnp.matmul(x.astype(weight.dtype), weight, preferred_element_type=jnp.float32)
 
 
 def _norm(weights: Weights, name: str, x: Any) -> Any:

@@ -11,7 +11,7 @@ from importlib import import_module
 import torch
 
 from experiments.common.engines import make_engines
-from experiments.common.searches import PlannedSearch, lanes_for, make_network, search_settings, situations
+from experiments.common.searches import PlannedSearch, lanes_for, make_network, multiply, search_settings, situations
 from experiments.common.timing import CONDITIONS, IDLE, busy_figures, median_ratio, speed, speeds_in_turn
 from muzero.config import SearchConfig
 from muzero.model.network import Network
@@ -19,6 +19,8 @@ from muzero.model.spec import GameSpec
 from muzero.runs.processes import multiplies_bf16
 
 Figures = dict[str, float]
+
+_PEER_COLUMNS = ("ours sims/s", "mctx sims/s", "ratio", "products/s", "/ mctx")
 
 
 def compare_busy(
@@ -60,8 +62,9 @@ def compare_with_mctx(
     """Simulations per second of our search and of mctx with the same network, in turn, and their ratio.
 
     Roots are encoded beforehand or not counted. Both searches have the same settings (those in which our visits equal
-    mctx's), and one value, the root player's. Where the processor multiplies in bfloat16, our search is measured so as
-    well, as it runs in the paper's preset; mctx stays in single precision.
+    mctx's), and one value, the root player's. Where the processor multiplies in bfloat16, as our search does in the
+    paper's preset there, both are measured so as well. The matrix products of our search alone, without trees and
+    without anything else, say how far any search with this network can come.
 
     Args:
       network: network to search with.
@@ -80,9 +83,11 @@ def compare_with_mctx(
     theirs, spec = peer.JaxNetwork(network), network.spec
     worst = theirs.check(situations(spec.game, spec.num_players, 32).obs)
     print(f"largest difference of the two networks' numbers: {worst:.1e}\n")
-    bf16 = multiplies_bf16(torch.device("cpu"))
-    head = f"{'algorithm':10}{'sims':>5}{'batch':>6}{'':>6}{'ours sims/s':>14}{'mctx sims/s':>14}{'ratio':>8}"
-    print(head + (f"{'ours, bf16':>14}{'ratio':>8}" if bf16 else ""))
+    precisions = [False, True] if multiplies_bf16(torch.device("cpu")) else [False]
+    if True in precisions:
+        in_bf16 = peer.JaxNetwork(network, bf16=True)
+        print(f"in bfloat16: {in_bf16.check(situations(spec.game, spec.num_players, 32).obs):.1e}")
+    print(f"{'algorithm':10}{'sims':>5}{'batch':>6}{'':>6}{'':>6}" + "".join(f"{name:>12}" for name in _PEER_COLUMNS))
     figures: Figures = {}
     for batch in batches:
         tables = situations(spec.game, spec.num_players, batch)
@@ -99,40 +104,46 @@ def compare_with_mctx(
                 lanes=lanes,
                 tree_threads=threads if lanes == 1 else 1,
             )
-            ours, mctx = (
-                PlannedSearch(network, config, batch),
-                peer.MctxSearch(theirs, config, tables.obs, tables.legal),
-            )
-            works: dict[str, Callable[[], float]] = {
-                "ours": partial(ours.simulations_per_s, at_least),
-                "mctx": partial(speed, mctx.run, mctx.simulations, at_least),
-            }
-            if bf16:
-                half = PlannedSearch(network, replace(config, bf16=True), batch)
-                works["bf16"] = partial(half.simulations_per_s, at_least)
+            works: dict[str, Callable[[], float]] = {}
+            for half in precisions:
+                search = PlannedSearch(network, replace(config, bf16=half), batch)
+                mctx = peer.MctxSearch(in_bf16 if half else theirs, config, tables.obs, tables.legal)
+                products = partial(multiply, search.planner, count)
+                works[_named("ours", half)] = partial(search.simulations_per_s, at_least)
+                works[_named("mctx", half)] = partial(speed, mctx.run, mctx.simulations, at_least)
+                works[_named("products", half)] = partial(speed, products, search.simulations, at_least)
             speeds = speeds_in_turn(works, rounds, busy)
             for condition in CONDITIONS if busy else (IDLE,):
-                found = speeds[condition]
-                middle = {name: statistics.median(found[name]) for name in works}
-                name = f"peer_{algorithm}_b{batch}_{condition}"
-                row = (
-                    f"{algorithm:10}{count:>5}{batch:>6}{condition:>6}{middle['ours']:>14,.0f}{middle['mctx']:>14,.0f}"
+                found, name = speeds[condition], f"peer_{algorithm}_b{batch}_{condition}"
+                for half in precisions:
+                    ours, mctx_speeds, limit = (found[_named(kind, half)] for kind in ("ours", "mctx", "products"))
+                    row = {
+                        "sims_per_s": statistics.median(ours),
+                        "mctx_sims_per_s": statistics.median(mctx_speeds),
+                        "ratio": median_ratio(ours, mctx_speeds),
+                        "products_per_s": statistics.median(limit),
+                        "products_ratio": median_ratio(limit, mctx_speeds),
+                    }
+                    cells = "".join(f"{value:>12,.0f}" if value > 100 else f"{value:>12.2f}" for value in row.values())
+                    told = "bf16" if half else ""
+                    print(f"{algorithm:10}{count:>5}{batch:>6}{condition:>6}{told:>6}{cells}", flush=True)
+                    figures |= {f"{_named(name, half)}_{key}": value for key, value in row.items()}
+                best = (
+                    [max(pair) for pair in zip(*(found[_named(kind, half)] for half in precisions), strict=True)]
+                    for kind in ("ours", "mctx")
                 )
-                ratio = median_ratio(found["ours"], found["mctx"])
-                row += f"{ratio:>8.2f}"
-                figures |= {f"{name}_sims_per_s": middle["ours"], f"{name}_mctx_sims_per_s": middle["mctx"]}
-                figures[f"{name}_ratio"] = ratio
-                if bf16:
-                    gain = median_ratio(found["bf16"], found["mctx"])
-                    figures |= {f"{name}_bf16_sims_per_s": middle["bf16"], f"{name}_bf16_gain": gain}
-                    row += f"{middle['bf16']:>14,.0f}{gain:>8.2f}"
-                print(row, flush=True)
+                figures[f"{name}_best_ratio"] = median_ratio(*best)
     print()
     for condition in CONDITIONS if busy else (IDLE,):
-        headline = f"peer_{condition}_ratio"
-        figures[headline] = min(figures[name] for name in figures if name.endswith(f"_{condition}_ratio"))
-        print(f"{headline:32}{figures[headline]:>14,.3f}")
+        for ratio in ("ratio", "best_ratio"):
+            headline, end = f"peer_{condition}_{ratio}", f"_{condition}_{ratio}"
+            figures[headline] = min(figures[name] for name in figures if name.endswith(end))
+            print(f"{headline:32}{figures[headline]:>14,.3f}")
     return figures
+
+
+def _named(name: str, bf16: bool) -> str:
+    return f"{name}_bf16" if bf16 else name
 
 
 def compare_engines(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import torch
@@ -9,10 +10,11 @@ import torch
 import env
 from experiments.common.timing import speed
 from muzero.config import SearchConfig
+from muzero.model.flat import FlatDynamics, FlatPolicy
 from muzero.model.network import Network
 from muzero.model.presets import load_model_config
 from muzero.model.spec import GameSpec
-from muzero.search.lane import Clock
+from muzero.search.lane import Clock, Lane
 from muzero.search.planner import Planner
 
 COMPILED_FROM = 256  # games from which on flat networks run through torch.compile
@@ -101,6 +103,40 @@ class PlannedSearch:
         whole = speed(self.run, self.simulations, at_least)
         clock = spent(self.planner.clock, before)
         return whole / (1 - clock.encoder / (clock.encoder + clock.network + clock.tree))
+
+
+def multiply(planner: Planner, calls: int) -> None:
+    """Multiply as so many simulations of all games do, in all lanes at once, and do nothing else.
+
+    No search that asks the same network for every new node can be quicker than these matrix products.
+
+    Args:
+      planner: planner of a flat network, with values of the root's player alone.
+      calls: number of simulations per game.
+    """
+    network = planner.network
+    assert isinstance(network, Network)
+    dynamics, policy = network.dynamics, network.policy
+    assert isinstance(dynamics, FlatDynamics)
+    assert isinstance(policy, FlatPolicy)
+    latent, action = network.config.latent_dim, network.config.action_dim
+    values = {"outputs": network.config.value_bins}
+
+    @torch.inference_mode()
+    def run(lane: Lane) -> None:
+        torch.get_num_threads()  # without this, a new thread multiplies with as many threads as there are cores
+        with torch.autocast("cpu", torch.bfloat16, enabled=planner.config.bf16):
+            x, told = torch.zeros(lane.batch, latent), torch.zeros(lane.batch, latent + action)
+            for _ in range(calls):
+                dynamics.body(told)
+                for head, options in ((policy.head, {}), (network.value, values), (network.reward, values)):
+                    head(x, **options)
+
+    with ThreadPoolExecutor(max(1, len(planner.lanes) - 1)) as pool:
+        others = [pool.submit(run, lane) for lane in planner.lanes[1:]]
+        run(planner.lanes[0])
+        for other in others:
+            other.result()
 
 
 def spent(now: Clock, before: Clock) -> Clock:

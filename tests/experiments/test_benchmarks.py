@@ -92,6 +92,9 @@ def test_bench_search_compares_with_mctx(tmp_path: Path) -> None:
             name = f"peer_{algorithm}_b8_{condition}"
             ratios.append(report[f"{name}_sims_per_s"] / report[f"{name}_mctx_sims_per_s"])
             assert report[f"{name}_ratio"] == pytest.approx(ratios[-1])
+            assert report[f"{name}_products_per_s"] > 0
+            best = max(report[key] for key in (f"{name}_sims_per_s", f"{name}_bf16_sims_per_s") if key in report)
+            assert report[f"{name}_best_ratio"] <= best / report[f"{name}_mctx_sims_per_s"] * 1.001
         assert report[f"peer_{condition}_ratio"] == pytest.approx(min(ratios))
 
 
