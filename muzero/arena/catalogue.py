@@ -90,8 +90,8 @@ class Catalogue:
         name += f", {simulations} simulations" if simulations else ""
         game, players = trained["game"], trained["players"]
         rules = rule_set_of(game, players, trained["rules"])
-        learned = f"a trained network, by the rule set {rules}" if len(rule_sets(game, players)) > 1 else ""
-        return [Offer(name, spec, game, players, learned or "a trained network", rules=rules)]
+        learned = "" if rules == next(iter(rule_sets(game, players))) else f", which has learned the rule set {rules}"
+        return [Offer(name, spec, game, players, f"a trained network{learned}", rules=rules)]
 
     def find(self, game: str, name: str, players: int, rules: env.Rules = "official") -> Offer:
         """Offer by name for a game, number of players and rules; an error lists the names."""

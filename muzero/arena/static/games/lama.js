@@ -62,9 +62,10 @@ export const lama = {
     const cards = view.legal.filter((action) => action < DRAW).map((action) => nameOf(action + 1));
     const can = [cards.length && `play ${cards.join(" or ")}`, view.legal.includes(DRAW) && "draw a card", view.legal.includes(FOLD) && "fold"].filter(Boolean);
     const words = can.length > 1 ? `${can.slice(0, -1).join(", ")} or ${can[can.length - 1]}` : can.join("");
+    if (view.phase === "alone") return `Everybody else has folded, and nobody draws any more: ${words}.`;
     const top = view.observation.pile[0].top;
     const fits = [top, (top % KINDS) + 1].map(nameOf).join(" or ");
-    return `Your turn: ${words}.${cards.length || view.phase !== "turn" ? "" : ` None of your cards fits: onto ${nameOf(top)} goes ${fits}.`}`;
+    return `Your turn: ${words}.${cards.length ? "" : ` None of your cards fits: onto ${nameOf(top)} goes ${fits}.`}`;
   },
   note(end, seat) {
     const cards = handOf(end.cards[seat].hand);
@@ -78,6 +79,6 @@ export const lama = {
   tutorial: [
     { text: "Get rid of your cards: each one may be played onto the same number or the next. After 6 comes the llama, after the llama 1." },
     { text: "On your turn play a card with a frame. If you cannot or do not want to, draw a card, or fold and stop for this round. Decide now.", until: (view, mine, acted) => acted },
-    { text: "That was a turn. The round ends when a hand is empty or everybody has folded. Numbers left in your hand are points, equal ones once; a llama counts ten. The fewest points win." },
+    { text: "That was a turn. The round ends when a hand is empty or everybody has folded. Numbers left in your hand are points, by the official rules equal ones only once; a llama counts ten. The fewest points win." },
   ],
 };

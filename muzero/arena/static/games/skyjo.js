@@ -135,7 +135,11 @@ export const skyjo = {
     const sum = end.cards[seat].board.reduce((all, t) => all + (t.visibility === 1 ? valueOf(t.value) : 0), 0);
     return sum && end.points[seat] === 2 * sum ? `${sum} doubled: ended the round without the lowest sum` : "";
   },
-  words: (text) => text.replace(/\bposition (\d+)/g, (_, index) => placeOf(Number(index))),
+  words: (text) =>
+    text
+      .replace(/\bposition (\d+)/g, (_, index) => placeOf(Number(index)))
+      .replace(/\bdeck$/, "draw pile")
+      .replace(/^take$/, "take the discard"),
   keys: { d: DECK, t: TAKE, k: KEEP, x: DISCARD },
   tutorial: [
     { text: "Every player has twelve cards; nobody has seen those that lie face down. Low is good: the fewest points win." },
