@@ -103,6 +103,7 @@ class Session:
         if len(known) > 1:
             by = rule_set_of(live.game, live.players, live.rules)
             self.say(f"rules: {by} (of {', '.join(known)}; rules=NAME chooses, docs/games/{live.game}.md explains)")
+        self.say("docs/rules.md says in a minute how it is played; q leaves", "dim")
         while not live.done:
             self.show_table()
             if live.to_play == self.seat:
