@@ -7,6 +7,7 @@
 //   prompt(view)          what the player is asked to do now, in words
 //   Board                 component {state, before, act, think}: the table; act(...actions) decides
 //   Cards                 component {cards}: the cards of one player at the end of a round
+//   scored(end, seat)     what a round brought a player; may be left out where it is points
 //   note(end, seat)       a remark on a player's points at the end of a round, or ""
 //   words(text)           names of actions and events in the words of the page; may be left out
 //   tutorial              steps of a first turn: {text, until(view, mine, acted)}; a step with `until` ends when that

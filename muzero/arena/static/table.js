@@ -148,15 +148,17 @@ function Fairness({ state }) {
 // All cards of a round that has ended, and the points it brought.
 function RoundEnd({ state, game, close }) {
   const end = state.round_end;
+  const go = useRef(null);
+  useEffect(() => go.current.focus({ preventScroll: true }), []); // the cards come first, also on a phone
   return html`<dialog open class="overlay" aria-label="end of the round">
     <h2>The round is over</h2>
     <div class="others">${state.seats.map((seat, i) => html`<section class="player">
-      <h3>${seat.name} <span class="points">${end.points[i] >= 0 ? "+" : ""}${end.points[i]}${end.totals ? `, now ${end.totals[i]}` : ""}</span></h3>
+      <h3>${seat.name} <span class="points">${game.scored ? game.scored(end, i) : `${end.points[i] >= 0 ? "+" : ""}${end.points[i]}, now ${end.totals[i]}`}</span></h3>
       <${game.Cards} cards=${end.cards[i]} />
       ${game.note(end, i) && html`<p class="note">${game.note(end, i)}</p>`}
     </section>`)}</div>
     <p class="soft">${game.goal(state.rules)}</p>
-    <button type="button" class="primary" autofocus onClick=${close}>Go on</button>
+    <button type="button" class="primary" ref=${go} onClick=${close}>Go on</button>
   </dialog>`;
 }
 

@@ -111,6 +111,7 @@ export const skipbo = {
       .replace(/^discard (.)(.)$/, (_, from, pile) => `${SOURCES[from]} onto pile ${pile}`)
       .replace(/\bdiscard pile ([wxyz])\b/, "pile $1")
       .replace(/\bonto ([wxyz])$/, "onto pile $1"),
+  scored: (end, seat) => (end.points[seat] ? `${end.points[seat]} left in stock` : "stock is empty"),
   note: () => "",
   keys: {},
   tutorial: [
