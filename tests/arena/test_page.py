@@ -44,11 +44,14 @@ def url() -> Iterator[str]:
     command = [sys.executable, "-m", "muzero.arena", f"port={port}", "store=", "gallery=[]", "pace=0.01"]
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"})
     address = f"http://127.0.0.1:{port}/"
-    for _ in range(200):
+    end = time.monotonic() + 120  # seconds: other work may keep both cores
+    while True:
         try:
-            urllib.request.urlopen(address, timeout=1).close()
+            urllib.request.urlopen(address, timeout=10).close()
             break
         except OSError:
+            assert process.poll() is None, "the server did not start"
+            assert time.monotonic() < end, "the server does not answer"
             time.sleep(0.1)
     yield address
     process.kill()
