@@ -129,6 +129,7 @@ def test_all_games_fit_a_phone_and_every_control_has_a_name(run: Scenario) -> No
         assert seen["wider"] <= 0, f"{game} is wider than a phone"
         assert seen["decisions"] > 0
         assert seen["unnamed"] == 0
+        assert seen["below"] == 0, f"{game}: the own cards are seen without scrolling"
 
 
 @pytest.fixture
@@ -168,6 +169,13 @@ def test_advice_is_there_for_games_without_a_trained_agent(run: Scenario) -> Non
     assert seen["badges"] == seen["legal"] > 0
     assert seen["ranks"] == 1
     assert seen["exact"] == 7
+
+
+def test_a_trained_agent_brings_its_rules_and_no_two_players_share_a_name(run: Scenario) -> None:
+    seen = run("learned")
+    assert (seen["before"], seen["after"], seen["names"]) == ("official", "report", 3)
+    assert seen["adviser"].startswith("lama-belief, 64 simulations")
+    assert re.match(r"Fold \(F\): stop for this round with \d+ points", seen["fold"])
 
 
 def test_no_screen_has_serious_barriers(run: Scenario) -> None:
