@@ -40,7 +40,7 @@ NAME = "names a command whose full form stands elsewhere in the documents"
 PLACEHOLDER = "shows a form; its words are not values"
 HOURS = "takes half an hour or more and has no short form"
 MCTX = "needs jax and mctx, which make test-all installs"
-LEVELS = "takes hours; the same command runs for another game"
+LEVELS = "takes long; the same command runs for another game"
 SOAK = "tests/experiments/test_soak.py runs it"
 OWN = "needs code of the reader's own; tests/agents and tests/model write such classes"
 COMMITS = "builds another commit; tests/experiments has the parts"
@@ -250,11 +250,13 @@ COMMANDS: dict[str, Run | str] = {
     "tests/slurm/throwaway.sh stop /tmp/throwaway": SLURM,
     # ---- experiments
     "python -m experiments.NAME": PLACEHOLDER,
-    "python -m experiments.arena_levels": NAME,
-    "python -m experiments.arena_levels --games 200": Run("--games 2 --only lama --out out/levels.json"),
-    "python -m experiments.arena_levels --games 1000 --only lama skipbo --record": Run(
-        swap=(("--games 1000 --only lama skipbo --record", "--games 2 --only lama --out out/levels.json"),)
+    "python -m experiments.arena_levels": Run("--games 20 --most 40 --only 'lama of any size' --out out/levels.json"),
+    "python -m experiments.arena_levels --only lama --record": Run(
+        swap=(("--only lama --record", "--games 20 --most 40 --only lama --out out/lama.json"),)
     ),
+    "python -m experiments.arena_levels --only 'lama of any size' --record": LEVELS,
+    "python -m experiments.arena_levels --only 'skipbo of any size' --record": LEVELS,
+    "python -m experiments.arena_levels --only skipbo --games 100 --record": LEVELS,
     "python -m experiments.arena_levels --games 1000 --only skyjo --record": LEVELS,
     "python -m experiments.arena_levels --games 400 --only 'skyjo of any size' --record": LEVELS,
     "python -m experiments.beliefs": NAME,

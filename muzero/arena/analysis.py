@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import env
 from muzero.agents.agent_spec import AgentSpec, build, preferred_agents, resolve, trained_for
 from muzero.agents.agents import Searcher
 from muzero.agents.analysis import PositionAnalysis, analyse_rows
 from muzero.arena.position import Position, belief_report, card_names, rounded, rounded_all
+from muzero.arena.rule_sets import rule_set_of
 from muzero.config.fields import require
 
 
@@ -70,14 +72,21 @@ class Analyst:
         return [_report(position, found, row, taken) for row, position in enumerate(positions)]
 
 
-def default_analyst(game: str, players: int | None = None) -> AgentSpec | None:
-    """Trained agent that comes with the project for a game and number of players (None: any), the belief variant if
-    there are several; None if there is none."""
+def default_analyst(game: str, players: int | None = None, rules: env.Rules | None = None) -> AgentSpec | None:
+    """Trained agent that comes with the project, the belief variant if there are several; None if there is none.
+
+    Args:
+      game: game that it was trained for.
+      players: number of players that it was trained for; None for any.
+      rules: rules of the rule set that it was trained by; None for any.
+    """
     for name in preferred_agents():
         spec = AgentSpec.of("agent", name)
         trained = trained_for(spec)
         if trained and trained["game"] == game and players in (None, trained["players"]):
-            return spec
+            own = rule_set_of(game, trained["players"], trained["rules"])
+            if rules is None or own == rule_set_of(game, trained["players"], rules):
+                return spec
     return None
 
 

@@ -10,6 +10,7 @@ import env
 from muzero.agents.agent_spec import AgentSpec, build, preferred_agents, resolve, trained_for
 from muzero.agents.situation import Situation
 from muzero.arena.levels import LevelLadder, read_levels
+from muzero.arena.rule_sets import rule_set_of, rule_sets
 from muzero.config.fields import require
 
 _SIMULATIONS = (4, 16, 64)  # strengths in which a shipped agent is offered
@@ -27,6 +28,7 @@ class Offer:
       idea: how it plays, in words.
       level: its level among those of the game; 0 for none.
       blunders: share of its decisions that are drawn at random.
+      rules: rule set that its network was trained by; "" for any.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Offer:
     idea: str
     level: int = 0
     blunders: float = 0.0
+    rules: str = ""
 
 
 class Catalogue:
@@ -85,26 +88,31 @@ class Catalogue:
         name = spec.target.rstrip("/").rpartition("/")[2]
         simulations = spec.options.get("simulations")
         name += f", {simulations} simulations" if simulations else ""
-        return [Offer(name, spec, trained["game"], trained["players"], "a trained network")]
+        game, players = trained["game"], trained["players"]
+        rules = rule_set_of(game, players, trained["rules"])
+        learned = "" if rules == next(iter(rule_sets(game, players))) else f", which has learned the rule set {rules}"
+        return [Offer(name, spec, game, players, f"a trained network{learned}", rules=rules)]
 
-    def find(self, game: str, name: str, players: int) -> Offer:
-        """Offer by name for a game and number of players; an error lists the names."""
-        found = self.named(game, name, players)
-        fitting = "; ".join(each.name for each in self._fitting(game, players))
+    def find(self, game: str, name: str, players: int, rules: env.Rules = "official") -> Offer:
+        """Offer by name for a game, number of players and rules; an error lists the names."""
+        found = self.named(game, name, players, rules)
+        fitting = "; ".join(each.name for each in self._fitting(game, players, rules))
         require(found is not None, "agent", f"one of {fitting}", name)
         assert found is not None
         return found
 
-    def named(self, game: str, name: str, players: int) -> Offer | None:
+    def named(self, game: str, name: str, players: int, rules: env.Rules = "official") -> Offer | None:
         """Offer by name, as in `find`, or by the text of its agent, as in records of evaluations; None if none fits."""
-        fitting = self._fitting(game, players)
+        fitting = self._fitting(game, players, rules)
         return next(
             (each for each in fitting if name in (each.name, str(each.spec)) and not each.blunders), None
         ) or next((each for each in fitting if each.name == name), None)
 
-    def _fitting(self, game: str, players: int) -> list[Offer]:
-        """Offers for a game and number of players; of levels those made for this number, if there are any."""
+    def _fitting(self, game: str, players: int, rules: env.Rules) -> list[Offer]:
+        """Offers for a table; of levels those made for its number of players and its rule set, if there are any."""
         fitting = [each for each in self.offers if each.game == game and each.players in (0, players)]
+        by = rule_set_of(game, players, rules)
+        fitting = [each for each in fitting if not each.level or each.rules in ("", by)]
         own = any(each.level and each.players == players for each in fitting)
         return [each for each in fitting if not (own and each.level and each.players == 0)]
 
@@ -113,19 +121,20 @@ class Catalogue:
         default = env.describe(game).default_bot
         return next(each for each in self.offers if (each.game, each.name) == (game, default))
 
-    def strongest(self, game: str, players: int) -> Offer:
+    def strongest(self, game: str, players: int, rules: env.Rules = "official") -> Offer:
         """Strongest agent for a table: its highest level, else a trained agent, else the default bot."""
-        levels = [each for each in self._fitting(game, players) if each.level]
+        levels = [each for each in self._fitting(game, players, rules) if each.level]
         best = max(levels, key=lambda each: each.level, default=None)
-        return best or self.analyst(game, players) or self.substitute(game)
+        return best or self.analyst(game, players, rules) or self.substitute(game)
 
-    def analyst(self, game: str, players: int) -> Offer | None:
-        """Strongest offered agent that can analyse a game with so many players; None if there is none."""
+    def analyst(self, game: str, players: int, rules: env.Rules = "official") -> Offer | None:
+        """Strongest offered agent that has learned this kind of table by its rule set; None if there is none."""
+        by = rule_set_of(game, players, rules)
         able = [
             each
             for each in self.offers
-            if each.game == game and each.players == players and each.spec.kind in ("agent", "checkpoint")
-            if not each.level
+            if (each.game, each.players, each.rules) == (game, players, by)
+            if each.spec.kind in ("agent", "checkpoint") and not each.level
         ]
         return max(able, key=lambda each: int(each.spec.options.get("simulations", "16")), default=None)
 
@@ -139,7 +148,7 @@ class Catalogue:
             "name": game,
             "players": [info.min_players, info.max_players],
             "actions": list(info.action_names),
-            "presets": list(info.presets),
+            "presets": rule_sets(game, info.min_players),
             "rules": [
                 {"name": rule.name, "meaning": rule.meaning, "expected": rule.expected, "default": rule.default}
                 for rule in info.rules
@@ -151,6 +160,7 @@ class Catalogue:
                     "idea": offer.idea,
                     "trained": offer.players > 0,
                     "level": offer.level,
+                    "rules": offer.rules,
                 }
                 for offer in self.offers
                 if offer.game == game
@@ -165,7 +175,8 @@ def _levels(ladder: LevelLadder) -> list[Offer]:
         reach = f"Elo {level.elo:.0f}, {level.low:.0f} to {level.high:.0f}" if level.number > 1 else "a beginner, Elo 0"
         reach = f"the strongest, {reach}" if level.number == len(ladder.levels) else reach
         spec, blunders = resolve(level.spec), level.blunders
-        found.append(Offer(level.name, spec, ladder.game, ladder.players, reach, level.number, blunders))
+        rules = ladder.rules if ladder.players else ""  # bots and simulators play by any rules
+        found.append(Offer(level.name, spec, ladder.game, ladder.players, reach, level.number, blunders, rules))
     return found
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from env.game_record import GameRecord, GameRecordError, verify
 from muzero.arena.results import result_of
+from muzero.arena.rule_sets import rule_set_of
 from muzero.arena.store import Store
 from muzero.config.fields import require
 
@@ -84,7 +85,9 @@ class Gallery:
         """
         name, reasons = self.add(record, source), sorted(unrated)
         seats = result_of(record.agents, people, record.scores, record.ranks)
-        self.store.save_result(name, record.game, {"seats": seats, "rated": not reasons, "unrated": reasons})
+        rules = rule_set_of(record.game, len(people), record.rules)
+        result = {"rules": rules, "seats": seats, "rated": not reasons, "unrated": reasons}
+        self.store.save_result(name, record.game, result)
         return name
 
     def load(self, text: str) -> str:

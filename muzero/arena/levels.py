@@ -21,8 +21,10 @@ _LADDER = {
     "command": text(),
     "game": text(40),
     "players": whole(0, 64),
+    "rules": text(40),
     "measured_with": whole(2, 64),
     "games_per_pairing": whole(1),
+    "minutes": real(0),
     "levels": listing(record(_LEVEL), 2, 20),
     "points": listing(listing(real(0)), 2, 20),
 }
@@ -60,6 +62,7 @@ class LevelLadder:
     Attributes:
       game: game that they play.
       players: number of players that their networks are for; 0 for any.
+      rules: rule set by which they were measured.
       measured_with: number of players with which they were measured.
       levels: the levels.
       points: [L][L] points of each level against each other, from which the ratings came.
@@ -67,6 +70,7 @@ class LevelLadder:
 
     game: str
     players: int
+    rules: str
     measured_with: int
     levels: tuple[Level, ...]
     points: tuple[tuple[float, ...], ...]
@@ -94,4 +98,5 @@ def _ladder(content: dict[str, Any]) -> LevelLadder:
         for number, each in enumerate(content["levels"], 1)
     )
     points = tuple(tuple(float(number) for number in row) for row in content["points"])
-    return LevelLadder(content["game"], content["players"], content["measured_with"], levels, points)
+    kept = {key: content[key] for key in ("game", "players", "rules", "measured_with")}
+    return LevelLadder(**kept, levels=levels, points=points)

@@ -46,7 +46,7 @@ class Reviews:
         record = self.gallery.find(name)
         players = len(record.agents)
         require(0 <= seat < players, "seat", f"0 to {players - 1}", seat)
-        offer = self.catalogue.analyst(record.game, players)
+        offer = self.catalogue.analyst(record.game, players, record.rules)
         self._kept[name, seat] = self.brain.review(record, seat, offer)
         done = [key for key, review in self._kept.items() if review.complete]
         for key in done[: max(0, len(self._kept) - _MOST)]:

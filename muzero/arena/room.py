@@ -20,6 +20,7 @@ from env.game_record import GameRecord
 from muzero.arena.gallery import game_id
 from muzero.arena.live_game import SIMULATION, LiveGame
 from muzero.arena.messages import encode
+from muzero.arena.rule_sets import rule_set_of
 from muzero.config.fields import require
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class Room:
         require(self.started and not self.live.done, "think", "a game in play", "none")
         require(self.live.to_play == seat, "think", "your own turn", f"the turn of seat {self.live.to_play}")
         require(self.live.turn == turn, "turn", str(self.live.turn), turn)
-        offer = self.rooms.catalogue.analyst(self.live.game, self.live.players)
+        offer = self.rooms.catalogue.analyst(self.live.game, self.live.players, self.live.rules)
         self.unrated.add("advice")
         self.rooms.store.save_room(self.code, self.content())  # a restart does not forget it
         report = await self.rooms.brain.analyse(offer, self.live)
@@ -203,13 +204,16 @@ class Room:
                 "room": self.code,
                 "game": live.game,
                 "rules": live.tables.rules,
+                "rule_set": rule_set_of(live.game, live.players, live.rules),
                 **mine,
                 "seats": [self._describe(each) for each in self.seats],
                 "view": live.view(seat),
                 "log": [[event.seat, event.text] for event in live.events[max(0, last - _LOG) :]],
                 "event": latest and {"seat": latest.seat, "action": latest.action, "text": latest.text},
                 "rounds": len(ends),
-                "round_end": {"points": ends[-1].points, "cards": ends[-1].cards} if ends else None,
+                "round_end": {name: getattr(ends[-1], name) for name in ("points", "totals", "cards")}
+                if ends
+                else None,
                 "deal": {"seed": str(live.deal.seed), "nonce": live.deal.nonce} if live.done else None,
                 "record": game_id(self.record()) if live.done else None,
             }

@@ -76,7 +76,7 @@ class Rooms:
         live = self._deal(asked, players)
         cap = live.tables.rules.get("max_decisions", 0)
         require(cap <= MOST_DECISIONS, "rules.max_decisions", f"at most {MOST_DECISIONS}", cap)
-        offers = [name and self.catalogue.find(asked.game, name, players) for name in asked.seats]
+        offers = [name and self.catalogue.find(asked.game, name, players, live.rules) for name in asked.seats]
         seats = [Seat(offer or None, offer.name if offer else "") for offer in offers]
         code = "".join(secrets.choice(_LETTERS) for _ in range(6))
         while code in self._rooms:
@@ -112,7 +112,7 @@ class Rooms:
                 live.replay(content["actions"])
                 seats = []
                 for each in content["seats"]:
-                    offer = each["agent"] and self.catalogue.find(content["game"], each["agent"], players)
+                    offer = each["agent"] and self.catalogue.find(live.game, each["agent"], players, live.rules)
                     kept = {name: each[name] for name in ("name", "digest", "left")}
                     seats.append(Seat(offer or None, **kept, lost_at=time.monotonic()))
             except ValueError as error:

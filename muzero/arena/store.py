@@ -60,7 +60,8 @@ _RESULT = record(
         ),
         "rated": flag,
         "unrated": listing(text(), most=10),
-    }
+    },
+    {"rules": text(40)},
 )
 _OBJECT = mapping(anything)
 _LOGGER = logging.getLogger(__name__)

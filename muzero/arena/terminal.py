@@ -31,6 +31,7 @@ from muzero.arena.analysis import Analyst, default_analyst
 from muzero.arena.live_game import SIMULATION, Event, LiveGame, RoundEnd
 from muzero.arena.playouts import PlayoutAnalyst
 from muzero.arena.position import Position, card_names, exact_belief
+from muzero.arena.rule_sets import rule_set_of, rule_sets
 from muzero.config.fields import require
 from muzero.matches.arguments import describe_keys, parse_overrides
 from muzero.runs import hints
@@ -45,7 +46,8 @@ HELP = {
     "else its default bot",
     "adviser": "agent with search that answers ?; by default an opponent that can, else the one shipped for the game, "
     "else a simulation with the real rules",
-    "rules": "a named rule set, or options, such as rules.target=50; docs/games/GAME.md lists them",
+    "rules": "a named rule set, or options, such as rules.target=50; docs/games/GAME.md lists them; by default the "
+    "rule set that the first trained opponent has learned, else the official one",
     "seed": "seed of the cards; by default a new one",
     "record": "file of the game record; by default runs/games/GAME-SEED.json",
 }
@@ -97,6 +99,11 @@ class Session:
         live = self.live
         self.say(f"{live.game}; SHA-256 of the deal's seed and nonce: {live.deal.commitment}", "dim")
         self.say("at the table: " + ", ".join(self.who(seat) for seat in range(live.players)))
+        known = rule_sets(live.game, live.players)
+        if len(known) > 1:
+            by = rule_set_of(live.game, live.players, live.rules)
+            self.say(f"rules: {by} (of {', '.join(known)}; rules=NAME chooses, docs/games/{live.game}.md explains)")
+        self.say("docs/rules.md says in a minute how it is played; q leaves", "dim")
         while not live.done:
             self.show_table()
             if live.to_play == self.seat:
@@ -232,8 +239,9 @@ def read_arguments(arguments: Sequence[str]) -> PlayConfig:
             config.players = config.players or (trained["players"] if len(opponents) == 1 else 0)
     config.game = config.game or _first_game()
     require(config.game in env.games(), "game", f"one of {', '.join(env.games())}", config.game)
+    named = isinstance(config.rules, str) or "preset" in config.rules  # a rule set, and not only options
     if not opponents:
-        shipped = default_analyst(config.game, config.players or None)
+        shipped = default_analyst(config.game, config.players or None, config.rules if named else None)
         opponents = [str(shipped)] if shipped else []
         config.players = config.players or ((trained_for(shipped) or {}).get("players", 0) if shipped else 0)
     config.players = config.players or max(2, len(opponents) + (config.you >= 0))
@@ -245,7 +253,15 @@ def read_arguments(arguments: Sequence[str]) -> PlayConfig:
         opponents = [f"bot:{env.describe(config.game, config.players).default_bot}"]
     require(len(opponents) in (1, wanted), "opponents", f"1 or {wanted} agents", opponents)
     config.opponents = (opponents * wanted)[:wanted]
+    config.rules = config.rules if named else _with_rule_set(config.rules, config.game, config.opponents)
     return config
+
+
+def _with_rule_set(rules: dict[str, Any], game: str, opponents: Sequence[str]) -> dict[str, Any]:
+    """Options with the rule set that the first trained opponent has learned."""
+    trained = next((found for text in opponents if (found := trained_for(resolve(AgentSpec.parse(text))))), None)
+    learned = rule_set_of(game, trained["players"], trained["rules"]) if trained else "official"
+    return rules if learned == "official" else {"preset": learned, **rules}
 
 
 def _first_game() -> str:
@@ -279,7 +295,7 @@ def _adviser(config: PlayConfig, specs: Sequence[AgentSpec]) -> Analyst | None:
         found.searcher(config.players)
         return found
     searching = [spec for spec in specs if spec.kind in ("agent", "checkpoint")]
-    spec = searching[0] if searching else default_analyst(config.game, config.players)
+    spec = searching[0] if searching else default_analyst(config.game, config.players, config.rules)
     return Analyst(spec, batch=1) if spec else None
 
 

@@ -18,6 +18,7 @@ from env.fair_deal import FairDeal
 from env.game_record import GameRecord
 from muzero.arena.gallery import MOST_DECISIONS
 from muzero.arena.live_game import LiveGame, table_view
+from muzero.arena.rule_sets import rule_set_of
 from muzero.config.fields import require
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class Viewing:
         return {
             "id": self.name,
             "game": live.game,
+            "rules": live.tables.rules,
+            "rule_set": rule_set_of(live.game, live.players, live.rules),
             "names": self.names,
             "decisions": live.turn,
             "done": live.done,
@@ -151,8 +154,8 @@ class Viewings:
         """Let agents play a new game; return the id of the viewing."""
         known = self.catalogue.games
         require(game in known, "game", f"one of {', '.join(known)}", game)
-        offers = [self.catalogue.find(game, name, len(agents)) for name in agents]
         live = LiveGame(game, len(agents), rules, FairDeal())
+        offers = [self.catalogue.find(game, name, len(agents), rules) for name in agents]
         cap = live.tables.rules.get("max_decisions", 0)
         require(cap <= MOST_DECISIONS, "rules.max_decisions", f"at most {MOST_DECISIONS}", cap)
         return self._play(live, offers)
@@ -164,9 +167,10 @@ class Viewings:
         """
         players = len(record.agents)
         require(0 <= seat < players, "seat", f"0 to {players - 1}", seat)
-        known = [self.catalogue.named(record.game, name, players) for name in record.agents]
+        known = [self.catalogue.named(record.game, name, players, record.rules) for name in record.agents]
         order = [known[(seat + shift) % players] for shift in range(1, players)]
-        taking = next((offer for offer in order if offer), self.catalogue.strongest(record.game, players))
+        strongest = self.catalogue.strongest(record.game, players, record.rules)
+        taking = next((offer for offer in order if offer), strongest)
         offers = [taking if place == seat else offer or taking for place, offer in enumerate(known)]
         deal = FairDeal(record.seed, record.nonce)
         return self._play(LiveGame(record.game, players, record.rules, deal, record.deal), offers, ["known deal"])

@@ -234,6 +234,25 @@ const scenarios = {
     return { ...(await badges(page)), ranks: await page.locator(".think caption").count(), exact: await page.locator("rect.exact").count() };
   },
 
+  // A trained agent brings its rule set to the table, where no two players have the same name.
+  async learned() {
+    const page = await visit();
+    await page.locator(".game", { hasText: "L.A.M.A." }).click();
+    await page.locator("label.field", { hasText: "Players" }).locator("select").selectOption("4");
+    const rules = page.locator("label.field", { hasText: /^Rule set/ }).locator("select");
+    const before = await rules.inputValue();
+    await page.locator("label.field", { hasText: "Seat 3" }).locator("select").selectOption("lama-belief, 16 simulations");
+    const after = await rules.inputValue();
+    await page.click("form button.primary");
+    await page.waitForSelector(".board");
+    await page.click(".lesson >> text=Skip");
+    await page.click("text=Think (?)");
+    await asked(page);
+    await page.waitForSelector(".think table");
+    const names = await page.locator(".others h3").allInnerTexts();
+    return { before, after, adviser: await page.locator(".think h2").innerText(), names: new Set(names).size, fold: await page.locator(".choices button").innerText() };
+  },
+
   // Findings of axe-core that are serious or critical, on every screen, in light and dark and on a phone.
   async barriers() {
     const axe = readFileSync(given, "utf8");
@@ -366,6 +385,7 @@ const scenarios = {
       else await page.screenshot({ path: join(pictures, `phone-${game.replace(/\W/g, "").toLowerCase()}.png`) });
       found[game] = {
         wider: await page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
+        below: await page.evaluate(() => Math.max(0, Math.round(document.querySelector(".own").getBoundingClientRect().bottom - innerHeight))),
         decisions: await page.locator(".log li").count(),
         unnamed: await page.evaluate(() => [...document.querySelectorAll("button, input, select")].filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || e.closest("label"))).length),
       };

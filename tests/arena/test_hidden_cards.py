@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import numpy as np
@@ -36,16 +37,16 @@ def resampled(room: Room, seat: int, key: int) -> Any:
     return blob
 
 
-async def play_and_compare(game: str, players: int, games: int, think: bool) -> int:
-    """Play games of bots in a room of people; compare bytes at every decision. Returns the comparisons that differed in
-    their hidden cards."""
+async def play_and_compare(game: str, players: int, rules: str, games: int, think: str) -> int:
+    """Play games of bots in a room of people; compare bytes at every decision, now and then with an analysis by the
+    agent `think`. Returns the comparisons that differed in their hidden cards."""
     rooms = make_rooms()
     rng = np.random.default_rng(players)
     different = 0
     for number in range(games):
         seats = [None] * players
         room, _, _ = rooms.create(Create(type="create", game=game, seats=seats, you=0, name="A"))
-        room.live = LiveGame(game, players, "official", FairDeal(number))
+        room.live = LiveGame(game, players, rules, FairDeal(number))
         for seat in range(1, players):
             room.sit(seat, f"B{seat}")
         bot = room.live.tables.bot(room.live.tables.default_bot)
@@ -53,9 +54,10 @@ async def play_and_compare(game: str, players: int, games: int, think: bool) -> 
             for seat in range(players):
                 before = room.state(seat)
                 report = b""
-                asks = think and room.live.to_play == seat and rng.random() < 0.02
+                asks = bool(think) and room.live.to_play == seat and rng.random() < 0.02
                 if asks:
                     report = await room.analyse(seat, room.live.turn)
+                    assert json.loads(report)["agent"].startswith(think)
                 for _ in range(SAMPLES if asks else 1):
                     blob = resampled(room, seat, int(rng.integers(2**62)))
                     different += room.live.tables.save(0) != blob
@@ -69,10 +71,20 @@ async def play_and_compare(game: str, players: int, games: int, think: bool) -> 
 
 
 @pytest.mark.parametrize(
-    ("game", "players"), [("skyjo", 2), ("skyjo", 4), ("lama", 2), ("lama", 4), ("skipbo", 2), ("skipbo", 3)]
+    ("game", "players", "rules", "think"),
+    [
+        ("skyjo", 2, "official", "skyjo-belief"),
+        ("skyjo", 4, "official", ""),
+        ("lama", 2, "official", ""),
+        ("lama", 4, "report", "lama-belief"),
+        ("skipbo", 2, "official", "skipbo-belief"),
+        ("skipbo", 3, "official", ""),
+    ],
 )
-def test_every_byte_that_a_seat_receives_is_independent_of_the_hidden_cards(game: str, players: int) -> None:
-    compared = asyncio.run(play_and_compare(game, players, games=4, think=(game, players) == ("skyjo", 2)))
+def test_every_byte_that_a_seat_receives_is_independent_of_the_hidden_cards(
+    game: str, players: int, rules: str, think: str
+) -> None:
+    compared = asyncio.run(play_and_compare(game, players, rules, games=4, think=think))
     assert compared > 500, "the resampled cards differed from the true ones"
 
 

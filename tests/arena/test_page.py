@@ -44,11 +44,14 @@ def url() -> Iterator[str]:
     command = [sys.executable, "-m", "muzero.arena", f"port={port}", "store=", "gallery=[]", "pace=0.01"]
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"})
     address = f"http://127.0.0.1:{port}/"
-    for _ in range(200):
+    end = time.monotonic() + 120  # seconds: other work may keep both cores
+    while True:
         try:
-            urllib.request.urlopen(address, timeout=1).close()
+            urllib.request.urlopen(address, timeout=10).close()
             break
         except OSError:
+            assert process.poll() is None, "the server did not start"
+            assert time.monotonic() < end, "the server does not answer"
             time.sleep(0.1)
     yield address
     process.kill()
@@ -126,6 +129,7 @@ def test_all_games_fit_a_phone_and_every_control_has_a_name(run: Scenario) -> No
         assert seen["wider"] <= 0, f"{game} is wider than a phone"
         assert seen["decisions"] > 0
         assert seen["unnamed"] == 0
+        assert seen["below"] == 0, f"{game}: the own cards are seen without scrolling"
 
 
 @pytest.fixture
@@ -165,6 +169,13 @@ def test_advice_is_there_for_games_without_a_trained_agent(run: Scenario) -> Non
     assert seen["badges"] == seen["legal"] > 0
     assert seen["ranks"] == 1
     assert seen["exact"] == 7
+
+
+def test_a_trained_agent_brings_its_rules_and_no_two_players_share_a_name(run: Scenario) -> None:
+    seen = run("learned")
+    assert (seen["before"], seen["after"], seen["names"]) == ("official", "report", 3)
+    assert seen["adviser"].startswith("lama-belief, 64 simulations")
+    assert re.match(r"Fold \(F\): stop for this round with \d+ points", seen["fold"])
 
 
 def test_no_screen_has_serious_barriers(run: Scenario) -> None:

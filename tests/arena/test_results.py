@@ -52,8 +52,8 @@ def test_a_game_of_several_counts_as_one_game_for_each() -> None:
 def test_levels_bring_their_calibration_along() -> None:
     spec = AgentSpec("bot", "greedy")
     levels = tuple(Level(number, spec, 0.0, 0.0, 0.0, 0.0) for number in (1, 2))
-    ladder = LevelLadder("skyjo", 0, 2, levels, ((0.0, 100.0), (300.0, 0.0)))
-    others = LevelLadder("skyjo", 2, 2, levels, ((0.0, 200.0), (200.0, 0.0)))
+    ladder = LevelLadder("skyjo", 0, "official", 2, levels, ((0.0, 100.0), (300.0, 0.0)))
+    others = LevelLadder("skyjo", 2, "official", 2, levels, ((0.0, 200.0), (200.0, 0.0)))
     table = ratings([result([1, 2], ("Ada", "Level 2"))], [ladder, others])[0]
     assert {each["name"]: each["elo"] for each in table["ratings"]}["Level 2"] == pytest.approx(0, abs=3)
     table = ratings([result([1, 2], ("Ada", "Level 2"))], [ladder])[0]
@@ -62,6 +62,14 @@ def test_levels_bring_their_calibration_along() -> None:
     assert by_name["Level 2"]["elo"] == pytest.approx(190, abs=3)
     assert by_name["Ada"]["elo"] > by_name["Level 2"]["elo"]
     assert by_name["Ada"]["high"] - by_name["Ada"]["low"] > by_name["Level 2"]["high"] - by_name["Level 2"]["low"]
+
+
+def test_games_by_another_rule_set_are_rated_apart() -> None:
+    tables = ratings([result([1, 2]), {**result([2, 1]), "rules": "skynet"}])
+    assert [(each["rules"], each["ratings"][0]["name"]) for each in tables] == [
+        ("official", "Ada"),
+        ("skynet", "greedy"),
+    ]
 
 
 def test_a_table_for_spreadsheets_has_a_line_per_seat_and_no_formulas() -> None:

@@ -37,11 +37,11 @@ def test_a_ladder_is_played_and_its_levels_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     weak = (("bot:strategy_1", 1.0), ("bot:strategy_1", 0.5), ("bot:strategy_1", 0.0))
-    monkeypatch.setattr(arena_levels, "CANDIDATES", {"lama": ("lama", 0, weak)})
+    monkeypatch.setattr(arena_levels, "LINEUPS", {"lama": arena_levels.Lineup("lama", 0, weak)})
     out = tmp_path / "levels.json"
-    assert arena_levels.main(["--games", "60", "--out", str(out), "--only", "lama"]) == 0
+    assert arena_levels.main(["--games", "60", "--most", "400", "--out", str(out), "--only", "lama"]) == 0
     (ladder,) = read_levels(out)
-    assert (ladder.game, ladder.players, ladder.measured_with) == ("lama", 0, 2)
+    assert (ladder.game, ladder.players, ladder.rules, ladder.measured_with) == ("lama", 0, "official", 2)
     assert [level.blunders for level in ladder.levels] == [1.0, 0.5, 0.0], "the less at random, the stronger"
     elos = [level.elo for level in ladder.levels]
     assert elos == sorted(elos)
@@ -56,6 +56,22 @@ def test_a_ladder_is_played_and_its_levels_are_read(
         read_levels(tmp_path / "bad.json")
 
 
+def test_levels_that_are_not_surely_apart_are_dropped(capsys: pytest.CaptureFixture[str]) -> None:
+    same = (("bot:strategy_1", 1.0), ("bot:strategy_1", 0.0), ("bot:strategy_1", 0.0), ("bot:strategy_1", 0.02))
+    contest = arena_levels.Contest(arena_levels.Lineup("lama", 0, same), 10, 100, 0)
+    assert arena_levels.confirm(contest, [0, 1, 2]) == [0, 2], "the strongest stays"
+    assert arena_levels.confirm(contest, [1, 2, 0]) == [1, 0], "the weakest stays"
+    assert "in 100 deals" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("won", "games", "players"), [(300, 1000, 4), (250, 1000, 4), (600, 1000, 2), (0, 100, 3)])
+def test_points_at_a_larger_table_have_the_odds_and_the_error_of_its_games(won: int, games: int, players: int) -> None:
+    mine, others = arena_levels.as_of_two(won, games, players)
+    share = max(won, 0.5) / games
+    assert mine / others == pytest.approx((players - 1) * share / (1 - share))
+    assert 1 / mine + 1 / others == pytest.approx(1 / (games * share * (1 - share)))
+
+
 def test_an_unknown_ladder_is_an_error_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert arena_levels.main(["--only", "chess", "--out", str(tmp_path / "x.json")]) == 2
     assert "--only: expected some of skyjo" in capsys.readouterr().err
@@ -64,14 +80,15 @@ def test_an_unknown_ladder_is_an_error_in_one_line(tmp_path: Path, capsys: pytes
 def test_the_levels_that_come_with_the_project_can_be_played() -> None:
     ladders = read_levels()
     found = {(ladder.game, ladder.players) for ladder in ladders}
-    assert found == {("skyjo", 2), ("skyjo", 0), ("lama", 0), ("skipbo", 0)}, "every game, at every number of players"
+    any_size = {("skyjo", 0), ("lama", 0), ("skipbo", 0)}
+    assert found == {*any_size, ("skyjo", 2), ("lama", 4), ("skipbo", 2)}, "every game, at every number of players"
     catalogue = Catalogue(["skyjo", "lama", "skipbo"])
     for ladder in ladders:
         assert len(ladder.levels) >= 6
         players = ladder.players or describe(ladder.game).max_players
         for level in ladder.levels:
             build(AgentSpec.parse(str(level.spec)), ladder.game, players, batch=1)
-            found = catalogue.find(ladder.game, level.name, players)
+            found = catalogue.find(ladder.game, level.name, players, ladder.rules)
             assert (found.level, found.blunders) == (level.number, level.blunders)
 
 
@@ -80,7 +97,7 @@ def test_every_level_won_against_the_one_below_and_is_surely_stronger() -> None:
         assert ladder.levels[0].elo == 0
         for number, (low, high) in enumerate(pairwise(ladder.levels)):
             won, lost = ladder.points[number + 1][number], ladder.points[number][number + 1]
-            assert won + lost >= 400, f"{ladder.game}, {high.name}: games against {low.name}"
+            assert won + lost >= 200, f"{ladder.game}, {high.name}: games against {low.name}"
             interval = wilson(won, round(won + lost))
             assert interval.low > 0.5, f"{ladder.game}: {high.name} against {low.name}"
             assert high.elo - low.elo >= 50, f"{ladder.game}: {high.name} above {low.name}"

@@ -1,6 +1,7 @@
 // The page: a lobby, the table that this browser sits at, or a game that is looked at.
 
 import { html, render, useEffect, useReducer, useRef, useState } from "./vendor/htm-preact.js";
+import { apart } from "./games.js";
 import { Link, savedSeat, saveSeat } from "./link.js";
 import { Lobby } from "./lobby.js";
 import { Results } from "./results.js";
@@ -25,7 +26,7 @@ function reduce(page, message) {
       const sameTurn = sameGame && page.state.view.turn === message.view.turn;
       return {
         ...page,
-        state: message,
+        state: withNames(message),
         before: sameTurn ? page.before : sameGame ? page.state : null,
         think: sameTurn ? page.think : null,
         values: sameGame ? page.values : [],
@@ -62,6 +63,12 @@ function reduce(page, message) {
     default:
       return page;
   }
+}
+
+// State in which no two seats have the same name; `agent` is the name as the server knows it.
+function withNames(state) {
+  const names = apart(state.seats.map((seat) => seat.name));
+  return { ...state, seats: state.seats.map((seat, i) => ({ ...seat, name: names[i], agent: seat.name })) };
 }
 
 const point = (message) => ({ turn: message.turn, shares: message.winner || message.values.map((v) => (v + 1) / 2) });

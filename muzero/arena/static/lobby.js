@@ -3,6 +3,7 @@
 import { html, useState } from "./vendor/htm-preact.js";
 import { GAMES } from "./games.js";
 import { ROOM } from "./link.js";
+import { RuleSet, ruleSetFor } from "./rules.js";
 import { AgentOptions, agentsFor } from "./watch.js";
 
 const NAME = "arena-name";
@@ -51,9 +52,12 @@ export function Lobby({ games, send, seat, resume }) {
 function Setup({ game, send, person }) {
   const [fewest, most] = game.players;
   const [seats, setSeats] = useState([null, null]);
-  const [rules, setRules] = useState({});
+  const [rules, setRules] = useState({}); // that differ from the rule set
+  const [asked, setAsked] = useState(""); // rule set that was chosen
   const [think, setThink] = useState(true);
-  const fitting = (players) => agentsFor(game, players);
+  const ruleSet = ruleSetFor(game, asked, seats);
+  const values = game.presets[ruleSet];
+  const fitting = (players) => agentsFor(game, players, ruleSet);
   const standard = (players) => {
     const agents = fitting(players);
     const levels = agents.filter((agent) => agent.level);
@@ -71,7 +75,7 @@ function Setup({ game, send, person }) {
   const create = (event) => {
     event.preventDefault();
     const wanted = seats.map((_, seat) => chosen(seat));
-    send({ type: "create", game: game.name, seats: wanted, you: 0, name: person(), rules, think });
+    send({ type: "create", game: game.name, seats: wanted, you: 0, name: person(), rules: { preset: ruleSet, ...rules }, think });
   };
   const counts = Array.from({ length: most - fewest + 1 }, (_, i) => fewest + i);
   return html`<form onSubmit=${create}>
@@ -83,7 +87,7 @@ function Setup({ game, send, person }) {
     ${seats.map(
       (_, seat) =>
         seat > 0 &&
-        html`<label class="field">Seat ${seat + 1}
+        html`<label class="field">Opponent in seat ${seat + 1}
           <select value=${chosen(seat) ?? "person"} onChange=${(e) => setSeats(seats.map((old, i) => (i === seat ? e.target.value : old)))}>
             <option value="person" selected=${chosen(seat) === null}>a person who joins by the code</option>
             <${AgentOptions} agents=${fitting(seats.length)} chosen=${chosen(seat)} />
@@ -92,18 +96,19 @@ function Setup({ game, send, person }) {
     )}
     <label class="check"><input type="checkbox" checked=${think} onChange=${(e) => setThink(e.target.checked)} />
       Players may ask for advice (such a game is not rated)</label>
+    <${RuleSet} game=${game} value=${ruleSet} set=${(name) => { setAsked(name); setRules({}); }} />
     <details>
       <summary>Rules</summary>
-      ${game.rules.filter((rule) => !FOR_TRAINING.includes(rule.name)).map((rule) => html`<${Rule} rule=${rule} value=${rules[rule.name] ?? rule.default} set=${(value) => setRules(changed(rules, rule, value))} />`)}
+      ${game.rules.filter((rule) => !FOR_TRAINING.includes(rule.name)).map((rule) => html`<${Rule} rule=${rule} value=${rules[rule.name] ?? values[rule.name]} set=${(value) => setRules(changed(rules, rule.name, value, values[rule.name]))} />`)}
     </details>
     <button type="submit" class="primary">Play</button>
   </form>`;
 }
 
-// Rules that differ from their defaults.
-function changed(rules, rule, value) {
-  const { [rule.name]: _, ...others } = rules;
-  return value === rule.default ? others : { ...others, [rule.name]: value };
+// Rules that differ from the rule set.
+function changed(rules, name, value, usual) {
+  const { [name]: _, ...others } = rules;
+  return value === usual ? others : { ...others, [name]: value };
 }
 
 // One rule in words, with the control that fits its values.

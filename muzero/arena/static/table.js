@@ -111,7 +111,7 @@ export function Table({ page, send, act, dispatch }) {
       </main>
       <div class="side">
         ${thinking && html`<${Think} page=${page} mine=${mine} />`}
-        <${Seats} state=${state} />
+        <${Seats} state=${state} game=${game} />
         <section class="log" aria-label="what happened">
           <h2>What happened</h2>
           <ol reversed>${[...state.log].reverse().map(([seat, text]) => html`<li><strong>${state.seats[seat].name}</strong> ${inWords(state.game, text)}</li>`)}</ol>
@@ -124,11 +124,13 @@ export function Table({ page, send, act, dispatch }) {
   </div>`;
 }
 
-function Seats({ state }) {
+function Seats({ state, game }) {
   const status = (seat) => (seat.free ? "free" : seat.substituted ? "a bot plays for now" : seat.here ? "" : "away");
   return html`<section aria-label="players"><h2>Players</h2>
+    <p class="soft room-code">Room ${state.room}</p>
+    <p class="soft">${game.goal(state.rules)}</p>
     <ul class="seats">${state.seats.map((seat, i) => html`<li class=${i === state.view.to_play ? "active" : ""}>
-      ${seat.name || "(nobody yet)"}${i === state.seat ? " (you)" : ""} <em>${status(seat)}</em> <span class="points">${state.view.scores[i]}</span></li>`)}
+      ${seat.name || "(nobody yet)"}${i === state.seat ? " (you)" : ""} <em>${status(seat)}</em> <span class="points">${game.standing(state.view, i)}</span></li>`)}
     </ul></section>`;
 }
 
@@ -146,14 +148,17 @@ function Fairness({ state }) {
 // All cards of a round that has ended, and the points it brought.
 function RoundEnd({ state, game, close }) {
   const end = state.round_end;
+  const go = useRef(null);
+  useEffect(() => go.current.focus({ preventScroll: true }), []); // the cards come first, also on a phone
   return html`<dialog open class="overlay" aria-label="end of the round">
     <h2>The round is over</h2>
     <div class="others">${state.seats.map((seat, i) => html`<section class="player">
-      <h3>${seat.name} <span class="points">${end.points[i] >= 0 ? "+" : ""}${end.points[i]}</span></h3>
+      <h3>${seat.name} <span class="points">${game.scored ? game.scored(end, i) : `${end.points[i] >= 0 ? "+" : ""}${end.points[i]}, now ${end.totals[i]}`}</span></h3>
       <${game.Cards} cards=${end.cards[i]} />
       ${game.note(end, i) && html`<p class="note">${game.note(end, i)}</p>`}
     </section>`)}</div>
-    <button type="button" class="primary" autofocus onClick=${close}>Go on</button>
+    <p class="soft">${game.goal(state.rules)}</p>
+    <button type="button" class="primary" ref=${go} onClick=${close}>Go on</button>
   </dialog>`;
 }
 
@@ -161,7 +166,7 @@ function Result({ page, send, dispatch }) {
   const { state, record } = page;
   const order = state.seats.map((_, i) => i).sort((a, b) => state.view.ranks[a] - state.view.ranks[b]);
   useEffect(() => send({ type: "record" }), [state.commitment]);
-  const names = state.seats.map((seat) => seat.name);
+  const names = state.seats.map((seat) => seat.agent);
   const facts = (page.games || []).find((each) => each.name === state.game);
   const theirs = () => {
     dispatch({ type: "compare", seat: state.seat, names, scores: state.view.scores, from: state.record });
@@ -176,7 +181,7 @@ function Result({ page, send, dispatch }) {
       <button type="button" class="primary" onClick=${() => send({ type: "again" })}>Play again</button>
       <a class="button" href=${`#game/${state.record}/${state.seat}/review`}>Review this game</a>
       <button type="button" onClick=${theirs}>What would an agent have done with my cards?</button>
-      <button type="button" onClick=${() => send(swapSeats(facts, state.game, names, state.seat, state.record))}>The same deal with seats swapped</button>
+      <button type="button" onClick=${() => send(swapSeats(facts, state, names, state.seat, state.record))}>The same deal with seats swapped</button>
       <button type="button" onClick=${() => send({ type: "leave" })}>Back to the lobby</button>
     </div>
   </dialog>`;

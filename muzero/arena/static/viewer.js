@@ -1,7 +1,7 @@
 // Viewer: a game decision by decision, forwards, backwards and at any speed, as one of the seats sees it.
 
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
-import { GAMES, inWords } from "./games.js";
+import { GAMES, apart, inWords } from "./games.js";
 import { Review } from "./review.js";
 import { swapSeats } from "./swap.js";
 
@@ -79,12 +79,12 @@ export function Viewer({ page, route, send, go, dispatch }) {
   if (!viewing || !frame)
     return html`<main class="lobby"><h1>Game</h1><p role="status">${page.error ? "This game cannot be shown." : "Loading…"}</p></main>`;
   const game = GAMES[viewing.game];
-  const names = viewing.names;
+  const names = apart(viewing.names);
   const facts = (page.games || []).find((each) => each.name === viewing.game);
   const quizzing = Boolean(quiz) && quiz.answer === null && frame.turn === quiz.mistake.turn;
   const answer = (action) => setQuiz({ ...quiz, answer: action });
   const seats = names.map((name) => ({ name }));
-  const stateOf = (from, legal) => ({ game: viewing.game, seats, watching: !quizzing, view: { ...from.view, legal } });
+  const stateOf = (from, legal) => ({ game: viewing.game, rules: viewing.rules, seats, watching: !quizzing, view: { ...from.view, legal } });
   const before = frames[turn - 1];
   const events = Array.from({ length: LOG }, (_, i) => frames[turn - i]).filter((each) => each && each.event);
   const link = () => `${location.origin}/#game/${viewing.record}/${seat}`;
@@ -97,11 +97,11 @@ export function Viewer({ page, route, send, go, dispatch }) {
     }
   };
   const sameCards = () => {
-    dispatch({ type: "compare", seat, names, scores: viewing.scores, from: viewing.id });
+    dispatch({ type: "compare", seat, names: viewing.names, scores: viewing.scores, from: viewing.id });
     send({ type: "same_cards", id: viewing.record, seat });
   };
   const playIt = () => {
-    send(swapSeats(facts, viewing.game, names, seat, viewing.record));
+    send(swapSeats(facts, viewing, viewing.names, seat, viewing.record));
     go("");
   };
   const compare = page.compare && page.compare.from !== viewing.id ? page.compare : null;

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
 import { GAMES } from "./games.js";
+import { RuleSet, ruleSetFor } from "./rules.js";
 
 const PART = 3000; // characters of a file that fit into a message
 const BURST = 25; // parts that are sent at once; then the server's rate is kept
@@ -53,7 +54,9 @@ export function Watch({ page, send }) {
 function Contest({ game, send }) {
   const [fewest, largest] = game.players;
   const [seats, setSeats] = useState(["", ""]);
-  const fitting = agentsFor(game, seats.length);
+  const [asked, setAsked] = useState(""); // rule set that was chosen
+  const ruleSet = ruleSetFor(game, asked, seats);
+  const fitting = agentsFor(game, seats.length, ruleSet);
   const standard = (seat) => {
     const strong = fitting.filter((agent) => agent.level || agent.trained);
     const from = strong.length ? strong : fitting;
@@ -62,7 +65,7 @@ function Contest({ game, send }) {
   const chosen = (seat) => (fitting.some((agent) => agent.name === seats[seat]) ? seats[seat] : standard(seat));
   const start = (event) => {
     event.preventDefault();
-    send({ type: "watch", game: game.name, seats: seats.map((_, seat) => chosen(seat)) });
+    send({ type: "watch", game: game.name, seats: seats.map((_, seat) => chosen(seat)), rules: { preset: ruleSet } });
   };
   const counts = Array.from({ length: largest - fewest + 1 }, (_, i) => fewest + i);
   return html`<form onSubmit=${start}>
@@ -75,21 +78,24 @@ function Contest({ game, send }) {
       <select onChange=${(e) => setSeats(seats.map((old, i) => (i === seat ? e.target.value : old)))}>
         <${AgentOptions} agents=${fitting} chosen=${chosen(seat)} />
       </select></label>`)}
+    <${RuleSet} game=${game} value=${ruleSet} set=${setAsked} />
     <button type="submit" class="primary">Watch</button>
   </form>`;
 }
 
-// Agents for a number of players; of levels those made for this number, if there are any.
-export function agentsFor(game, players) {
-  const fitting = game.agents.filter((agent) => agent.players === 0 || agent.players === players);
+// Agents for a number of players; of levels those made for this number and rule set, if there are any.
+export function agentsFor(game, players, ruleSet) {
+  const fits = (agent) => agent.players === 0 || (agent.players === players && (!agent.level || agent.rules === ruleSet));
+  const fitting = game.agents.filter(fits);
   const own = fitting.some((agent) => agent.level && agent.players === players);
   return fitting.filter((agent) => !(own && agent.level && agent.players === 0));
 }
 
 // Choices of a seat: levels first, then agents by name.
 export function AgentOptions({ agents, chosen }) {
-  const option = (agent) => html`<option value=${agent.name} selected=${agent.name === chosen}>${agent.name}: ${agent.idea}</option>`;
   const levels = agents.filter((agent) => agent.level);
+  const of = (agent) => (agent.level ? ` of ${levels.length}` : "");
+  const option = (agent) => html`<option value=${agent.name} selected=${agent.name === chosen}>${agent.name}${of(agent)}: ${agent.idea}</option>`;
   return levels.length
     ? html`<optgroup label="Levels">${levels.map(option)}</optgroup><optgroup label="Agents">${agents.filter((agent) => !agent.level).map(option)}</optgroup>`
     : agents.map(option);

@@ -86,6 +86,7 @@ function Board({ state, before, act, think }) {
         <figure>${show(STOCK, "your stock")}<figcaption>Stock</figcaption></figure>
         ${[0, 1, 2, 3].map((i) => html`<figure>${show(PILES + i, `your pile ${LETTERS[i]}`)}<figcaption>Pile ${LETTERS[i]}</figcaption></figure>`)}
       </div>
+      <p class="caption">${state.watching ? "Hand" : "Your hand"}</p>
       <div class="row">${own.slice(HAND, PILES).map((each, i) => (each.card ? show(HAND + i, `hand card ${i + 1}`) : null))}</div>
     </section>
     ${can(PASS) && html`<div class="choices"><${Choice} think=${think} action=${PASS} onChoose=${() => act(PASS)}>Pass<//></div>`}
@@ -96,14 +97,21 @@ export const skipbo = {
   title: "Skip-Bo",
   pitch: "Be the first to empty your stock onto the common piles.",
   Board,
+  goal: () => "Whoever empties the stock first wins.",
+  standing: (view, seat) => `${view.observation.slot[SLOTS * ((seat - view.seat + view.scores.length) % view.scores.length)].size} in stock`,
   Cards: ({ cards }) => html`<div class="row">${cards.slot.slice(0, BUILDING).filter((each) => each.card).map((each, i) => html`<${Card} key=${i} small=${true} face=${faceOf(each.card)} label=${nameOf(each.card)} />`)}</div>`,
-  prompt: (view) => (view.legal.includes(PASS) ? "You cannot move: pass." : "Your turn: choose a card, then the pile it goes to. A hand card onto one of your piles w to z ends the turn."),
+  prompt(view) {
+    if (view.legal.includes(PASS)) return "You cannot move: pass.";
+    if (view.legal.some((action) => action < DISCARDS)) return "Your turn: choose a card, then the pile it goes to. A hand card onto one of your piles w to z ends the turn.";
+    return "Nothing fits in the middle: put a card of your hand onto one of your piles w to z, which ends your turn.";
+  },
   words: (text) =>
     text
       .replace(/^play (.)(\d)$/, (_, from, pile) => `${SOURCES[from]} onto pile ${pile}`)
       .replace(/^discard (.)(.)$/, (_, from, pile) => `${SOURCES[from]} onto pile ${pile}`)
       .replace(/\bdiscard pile ([wxyz])\b/, "pile $1")
       .replace(/\bonto ([wxyz])$/, "onto pile $1"),
+  scored: (end, seat) => (end.points[seat] ? `${end.points[seat]} left in stock` : "stock is empty"),
   note: () => "",
   keys: {},
   tutorial: [

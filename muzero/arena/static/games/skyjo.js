@@ -80,13 +80,13 @@ function Board({ state, before, act, think }) {
     <div class="piles">
       <figure>
         <${Card} face=${null} label=${`draw pile, ${seen.global[0].deck_size} cards`} onChoose=${can(DECK) ? () => act(DECK) : null} badge=${badgeOf(think, DECK)} />
-        <figcaption>Draw</figcaption>
+        <figcaption>Draw pile</figcaption>
       </figure>
       <figure>
         ${top
           ? html`<${Card} face=${faceOf(top)} label=${`discard pile, top ${valueOf(top)}`} onChoose=${discard} badge=${badgeOf(think, discardAction)} moved=${old && old.discard[0].size !== seen.discard[0].size} />`
           : html`<${Card} empty=${true} label="discard pile, empty" onChoose=${discard} />`}
-        <figcaption>Discard</figcaption>
+        <figcaption>Discard pile</figcaption>
       </figure>
       <figure class=${hand ? "hand" : "hand none"}>
         ${hand
@@ -95,12 +95,10 @@ function Board({ state, before, act, think }) {
         <figcaption>${view.to_play === view.seat && !state.watching ? "Your hand" : "In hand"}</figcaption>
       </figure>
     </div>
-    ${view.phase === "keep" && view.legal.length > 0 && html`<div class="choices">
-      <${Choice} think=${think} action=${DISCARD} onChoose=${() => act(DISCARD)}>Discard it and turn a card over (X)<//>
-    </div>`}
-    ${view.phase === "clear" && view.legal.length > 0 && html`<div class="choices">
-      <${Choice} think=${think} action=${DISCARD} onChoose=${() => act(DISCARD)}>Discard the column (X)<//>
-      <${Choice} think=${think} action=${KEEP} onChoose=${() => act(KEEP)}>Keep the column (K)<//>
+    ${!state.watching && html`<div class="choices kept">
+      ${view.phase === "keep" && view.legal.length > 0 && html`<${Choice} think=${think} action=${DISCARD} onChoose=${() => act(DISCARD)}>Discard it and turn a card over (X)<//>`}
+      ${view.phase === "clear" && view.legal.length > 0 && html`<${Choice} think=${think} action=${DISCARD} onChoose=${() => act(DISCARD)}>Discard the column (X)<//>
+        <${Choice} think=${think} action=${KEEP} onChoose=${() => act(KEEP)}>Keep the column (K)<//>`}
     </div>`}
     <section class=${view.to_play === view.seat && !view.done ? "player own active" : "player own"} aria-label=${state.watching ? `cards of ${name(0)}` : "your cards"}>
       <h3>${name(0)}${state.watching ? "" : " (you)"} <span class="points">${view.scores[view.seat]} points</span></h3>
@@ -113,12 +111,14 @@ export const skyjo = {
   title: "Skyjo",
   pitch: "Swap high cards for low ones; three of a kind in a column vanish. The fewest points win.",
   Board,
+  goal: (rules) => `The fewest points win${rules.episode === "round" ? " this one round" : `. The game ends after the round in which somebody reaches ${rules.target}`}.`,
+  standing: (view, seat) => view.scores[seat],
   Cards: ({ cards }) => html`<${Grid} cells=${cellsOf(cards.board)} owner="player" small=${true} />`,
   prompt(view) {
     const hand = view.observation.decision[0].hand;
     switch (view.phase) {
       case "source":
-        return "Your turn: take the top of the discard pile, or draw a card.";
+        return "Your turn: take the top of the discard pile, or the unknown card of the draw pile.";
       case "keep":
         return `You drew ${valueOf(hand)}. Choose one of your cards to replace with it, or discard it.`;
       case "position":
@@ -135,7 +135,11 @@ export const skyjo = {
     const sum = end.cards[seat].board.reduce((all, t) => all + (t.visibility === 1 ? valueOf(t.value) : 0), 0);
     return sum && end.points[seat] === 2 * sum ? `${sum} doubled: ended the round without the lowest sum` : "";
   },
-  words: (text) => text.replace(/\bposition (\d+)/g, (_, index) => placeOf(Number(index))),
+  words: (text) =>
+    text
+      .replace(/\bposition (\d+)/g, (_, index) => placeOf(Number(index)))
+      .replace(/\bdeck$/, "draw pile")
+      .replace(/^take$/, "take the discard"),
   keys: { d: DECK, t: TAKE, k: KEEP, x: DISCARD },
   tutorial: [
     { text: "Every player has twelve cards; nobody has seen those that lie face down. Low is good: the fewest points win." },
