@@ -44,14 +44,17 @@ LEVELS = "takes hours; the same command runs for another game"
 SOAK = "tests/experiments/test_soak.py runs it"
 OWN = "needs code of the reader's own; tests/agents and tests/model write such classes"
 COMMITS = "builds another commit; tests/experiments has the parts"
+EARLIER = "plays networks of earlier code, which are not here any more, as the page says"
 
 TRAIN = "preset=smoke train.iterations=1 evaluation.every=0 +game.rules.episode=round +game.rules.max_decisions=60"
 MATCH = "games=4 workers=1 rules.episode=round"
+LAMA = "games=8 workers=1"
 GAMES = "--games 4 --workers 1"
 ONE_RUN = (("RUN...", "runs/first"), ("RUN", "runs/first"), ("DIR", "out"), ("runs/belief", "runs/first"))
 TWO_RUNS = (("--a RUN...", "--a runs/first"), ("--b RUN...", "--b runs/second"), ("DIR", "out"))
 BOTH = (("RUN...", "runs/first runs/second"), ("DIR", "out"))
 PAPER = (("preset=paper", "preset=smoke"),)
+TWO_HANDED = "preset=smoke train.iterations=1 evaluation.every=0 +game.rules.max_decisions=60"
 MATCH_ROUND = (("runs/match ", "runs/first "), ("runs/round ", "runs/second "))
 X_Y = (("runs/x", "runs/first"), ("runs/y", "runs/second"))
 
@@ -139,11 +142,38 @@ COMMANDS: dict[str, Run | str] = {
         TRAIN, swap=(("=4", "=2"), (" preset=paper", ""))
     ),
     "torchrun --nproc_per_node=N -m muzero.train": NAME,
-    "python -m muzero.train variant=belief logging.wandb=online": WANDB,
+    "python -m muzero.train variant=belief logging.wandb=online": training(
+        ("wandb=online", "wandb=offline run_dir=runs/wandb")
+    ),
     "python -m muzero.train variant=belief logging.wandb=online logging.project=cards logging.entity=my-team "
-    "'logging.tags=[ablation,night]' logging.notes='smaller network' logging.artifacts=true": WANDB,
+    "'logging.tags=[ablation,night]' logging.notes='smaller network' logging.artifacts=true": training(
+        ("wandb=online", "wandb=offline run_dir=runs/wandb2")
+    ),
     "python -m muzero.train variant=belief logging.tensorboard=true": training(),
     "tensorboard --logdir runs": Run("--port PORT", until="http://"),
+    # ---- training behind results
+    "python -m muzero.train +variant=belief train.iterations=390 train.minutes=60 evaluation.every=60 "
+    "run_dir=runs/belief": training(
+        ("train.iterations=390 ", ""), (" evaluation.every=60", ""), ("runs/belief", "runs/planner")
+    ),
+    "python -m muzero.train variant=baseline train.minutes=13 evaluation.every=0 run_dir=runs/baseline": training(
+        (" evaluation.every=0", "")
+    ),
+    "python -m muzero.train game=lama variant=belief train.minutes=15 evaluation.every=0 run_dir=runs/lama": training(
+        (" evaluation.every=0", "")
+    ),
+    "python -m muzero.train game=skipbo variant=belief train.minutes=16 evaluation.every=0 run_dir=runs/skipbo": Run(
+        TWO_HANDED, swap=((" evaluation.every=0", ""),)
+    ),
+    "python -m muzero.train game=lama +variant=belief run_dir=runs/lama": training(("runs/lama", "runs/lama2")),
+    "python -m muzero.train game=skipbo +variant=belief run_dir=runs/skipbo replay.megabytes=72": Run(
+        TWO_HANDED, swap=(("runs/skipbo", "runs/skipbo2"),)
+    ),
+    'make train ARGS="run_dir=runs/belief"': Run(swap=(('runs/belief"', f'runs/belief {TRAIN}"'),)),
+    'make train VARIANT=baseline ARGS="run_dir=runs/baseline"': Run(swap=(('runs/baseline"', f'runs/made {TRAIN}"'),)),
+    'make train ARGS="run_dir=runs/flat model.latent=flat model.encoder=transformer model.latent_dim=192"': Run(
+        swap=(('192"', f'192 {TRAIN}"'),)
+    ),
     # ---- evaluation
     "python -m muzero.evaluate --help": Run(says="luck"),
     "python -m muzero.evaluate a=checkpoint:RUN b=bot:greedy games=1000": Run(MATCH, swap=ONE_RUN),
@@ -172,6 +202,24 @@ COMMANDS: dict[str, Run | str] = {
     "b=checkpoint:RUN,iteration=120,simulations=16 games=1500 luck=linear": Run(
         MATCH, swap=(*ONE_RUN, ("iteration=120", "iteration=1"), ("simulations=16", "simulations=2"))
     ),
+    "python -m muzero.evaluate": NAME,
+    "python -m muzero.evaluate game=lama a=agent:lama-belief b=bot:strategy_1 games=8000 batch=1024 seed=1 "
+    "out=DIR/lama-belief/strategy_1.json": Run(LAMA, swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=lama a=agent:lama-belief,simulations=0 b=bot:strategy_1 games=8000 batch=1024 "
+    "seed=1 out=DIR/lama-belief/strategy_1_policy.json": Run(LAMA, swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=skipbo a=agent:skipbo-belief b=bot:greedy games=400 seed=1 "
+    "out=DIR/skipbo-belief/greedy.json": Run("games=2 workers=1", swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=skipbo a=agent:skipbo-belief b=bot:hpvp games=400 seed=1 "
+    "out=DIR/skipbo-belief/hpvp.json": Run("games=2 workers=1", swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=skipbo a=agent:skipbo-belief b=bot:wild_saver games=400 seed=1 "
+    "out=DIR/skipbo-belief/wild_saver.json": Run("games=2 workers=1", swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate a=agent:skyjo-baseline b=bot:greedy games=600 luck=linear "
+    "out=DIR/skyjo-baseline/greedy.json": Run(MATCH, swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate a=checkpoint:experiments/results/lama_half_hour/belief/agent.safetensors "
+    "b=bot:strategy_1 games=20000 batch=1024 out=experiments/results/lama_half_hour/strategy_1.json": EARLIER,
+    "for b in greedy hpvp wild_saver; do python -m muzero.evaluate "
+    "a=checkpoint:experiments/results/skipbo_half_hour/belief/agent.safetensors b=bot:$b games=1000 "
+    "out=experiments/results/skipbo_half_hour/$b.json; done": EARLIER,
     "python -m muzero.evaluate ... records=runs/records/NAME": PLACEHOLDER,
     "python -m muzero.evaluate a=A b=B games=N luck=VALUE workers=1": PLACEHOLDER,
     "python -m muzero.evaluate a=python:my_agents:LowCards b=bot:greedy game=skyjo": OWN,
@@ -186,6 +234,10 @@ COMMANDS: dict[str, Run | str] = {
     "python -m muzero.ladder 'agents=[checkpoint:runs/x,policy:runs/x,bot:greedy]' games=1000 out=results/ladder": Run(
         MATCH, swap=X_Y
     ),
+    "python -m muzero.ladder agents=[simulator:128,bot:greedy,bot:naive,bot:threshold] game=skyjo "
+    "rules.episode=round out=ladder": Run(
+        "games=4 workers=1", swap=(("simulator:128", "simulator:2"), ("=ladder", "=out/simulator"))
+    ),
     "python -m env.game_record": NAME,
     "python -m env.game_record results/games/000000-seat0.json": Run(
         swap=(("results/games/000000-seat0.json", "FILE"),)
@@ -198,9 +250,23 @@ COMMANDS: dict[str, Run | str] = {
     "python -m muzero.report RUN": Run(swap=ONE_RUN),
     "python -m muzero.report RUN...": Run(swap=BOTH),
     "python -m muzero.report runs/first": Run(),
+    "python -m muzero.report experiments/results/lama_half_hour/belief "
+    "--out experiments/results/lama_half_hour/report": Run(
+        swap=(("experiments/results/lama_half_hour/report", "out"),)
+    ),
+    "python -m muzero.report experiments/results/skipbo_half_hour/belief "
+    "--out experiments/results/skipbo_half_hour/report": Run(
+        swap=(("experiments/results/skipbo_half_hour/report", "out"),)
+    ),
     "python -m muzero.report upload RUN...": Run("--mode offline", swap=BOTH),
     "python -m muzero.report upload RUN... --to tensorboard": Run(swap=BOTH),
-    "python -m muzero.report upload ladder/ladder.json DIR/head_to_head.json --artifacts": WANDB,
+    "python -m muzero.report upload ladder/ladder.json DIR/head_to_head.json --artifacts": Run(
+        "--mode offline",
+        swap=(
+            ("ladder/ladder.json", "experiments/results/skyjo_ladder/ladder.json"),
+            ("DIR/", "experiments/results/skyjo_half_hour/head_to_head/"),
+        ),
+    ),
     "python -m muzero.report dashboard": WANDB,
     "wandb sync": WANDB,
     "wandb sweep experiments/sweep.yaml": WANDB,

@@ -21,7 +21,8 @@ from env.game_record import GameRecord
 from tests.documented_commands import COMMANDS, NO_COMMANDS, Run
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+RESULTS = (ROOT / "experiments/results").glob("*/README.md")
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *RESULTS])
 # Code in a line of text that is a command: it begins with a program and has a blank or is a file of slurm/.
 PROGRAMS = r"python -m|make |slurm/|pip |torchrun |wandb |srun |sacct|docker |apptainer |\.ci/|tests/slurm/|\. \.venv"
 FILES = ("runs", "results", "out", "mine", "build", "dist", ".git", ".pytest_cache")  # not shared with the test's shell
