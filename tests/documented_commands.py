@@ -35,6 +35,7 @@ GPU = "needs a GPU"
 WANDB = "needs an account of wandb; tests/runs has the calls"
 SETUP = "makes the environment that the tests run in"
 PIP = "installs packages"
+CROSS = "needs a cross compiler; tests/test_distribution.py compiles the kernels where there is one"
 SUITE = "runs the tests or checks that this test belongs to"
 NAME = "names a command whose full form stands elsewhere in the documents"
 PLACEHOLDER = "shows a form; its words are not values"
@@ -42,7 +43,6 @@ HOURS = "takes half an hour or more and has no short form"
 MCTX = "needs jax and mctx, which make test-all installs"
 LEVELS = "takes hours; the same command runs for another game"
 SOAK = "tests/experiments/test_soak.py runs it"
-OWN = "needs code of the reader's own; tests/agents and tests/model write such classes"
 COMMITS = "builds another commit; tests/experiments has the parts"
 EARLIER = "plays networks of earlier code, which are not here any more, as the page says"
 
@@ -84,6 +84,10 @@ COMMANDS: dict[str, Run | str] = {
     'make test ARGS="tests/data/test_returns.py -k discount"': Run(),
     "make lint": SUITE,
     "make format": "rewrites the sources",
+    "cmake -S . -B build/aarch64 -G Ninja -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 "
+    "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DBELIEF_NATIVE_TESTS=ON": CROSS,
+    "cmake --build build/aarch64": CROSS,
+    "qemu-aarch64 -L /usr/aarch64-linux-gnu build/aarch64/fuzz_slot_trainer 3": CROSS,
     "make docs": PIP,
     "make sdist": "tests/test_distribution.py builds it",
     "make wheel": "tests/test_distribution.py builds it",
@@ -106,7 +110,9 @@ COMMANDS: dict[str, Run | str] = {
     ),
     "python -m muzero.train --help": Run(says="learner.lr"),
     "python -m muzero.train game=kuhn preset=smoke": Run("train.iterations=1"),
-    "python -m muzero.train --config-dir MINE game=house_rules preset=night variant=bold": OWN,
+    "python -m muzero.train --config-dir MINE game=house_rules preset=night variant=bold": Run(
+        TRAIN.removeprefix("preset=smoke "), swap=(("MINE", "mine"),)
+    ),
     "python -m muzero.train --multirun hydra/sweeper=random hydra.sweeper.trials=8 preset=smoke game=kuhn "
     "evaluation.games=100 'learner.lr=tag(log,interval(1e-4,1e-1))' train.steps=4,16": Run(
         "train.iterations=2 hydra.sweeper.trials=1", swap=(("hydra.sweeper.trials=8 ", ""),)
@@ -120,7 +126,7 @@ COMMANDS: dict[str, Run | str] = {
     r"printf '# @package _global_\nvariant: sharp\nmodel:\n  ego: true\n  outcome_heads: true\nlearner:\n  "
     r"winner_weight: [1.0, 1.0]\n' > mine/variant/sharp.yaml": Run(),
     "python -m muzero.train --config-dir mine preset=smoke +variant=sharp run_dir=runs/sharp": training(),
-    "python -m muzero.train model.latent=flat model.encoder=python:my_parts:Encoder": OWN,
+    "python -m muzero.train model.latent=flat model.encoder=python:my_parts:Encoder": training(),
     "python -m muzero.train +variant=belief train.init=checkpoint:RUN": training(("RUN", "runs/first")),
     "python -m muzero.train +variant=belief search.correct_luck=false train.iterations=920 train.keep_every=60 "
     "run_dir=RUN": training(("train.iterations=920", ""), ("run_dir=RUN", "run_dir=runs/920")),
@@ -136,7 +142,9 @@ COMMANDS: dict[str, Run | str] = {
     ),
     "python -m muzero.train variant=belief train.minutes=0 train.iterations=240 run_dir=runs/match "
     "comparison=match": Run(TRAIN.replace("+game.rules.episode=round ", ""), swap=(("train.iterations=240", ""),)),
-    "python -m muzero.train model.network=python:my_parts:Linear run_dir=runs/mine": OWN,
+    "python -m muzero.train model.network=python:my_parts:Linear run_dir=runs/mine": training(
+        ("runs/mine", "runs/linear")
+    ),
     "python -m muzero.train runtime=ray runtime.address=auto": SLURM,
     "torchrun --nproc_per_node=4 -m muzero.train +variant=belief preset=paper": Run(
         TRAIN, swap=(("=4", "=2"), (" preset=paper", ""))
@@ -222,11 +230,11 @@ COMMANDS: dict[str, Run | str] = {
     "out=experiments/results/skipbo_half_hour/$b.json; done": EARLIER,
     "python -m muzero.evaluate ... records=runs/records/NAME": PLACEHOLDER,
     "python -m muzero.evaluate a=A b=B games=N luck=VALUE workers=1": PLACEHOLDER,
-    "python -m muzero.evaluate a=python:my_agents:LowCards b=bot:greedy game=skyjo": OWN,
-    "python -m muzero.evaluate a=python:my_agents:LowCards b=bot:greedy game=skyjo games=100": OWN,
-    "python -m muzero.evaluate a=checkpoint:runs/mine,imports=my_parts b=bot:greedy": OWN,
-    "python -m muzero.play opponents=python:my_agents:LowCards,depth=3 game=skyjo": OWN,
-    'python -m muzero.arena "agents=[python:my_agents:LowCards]"': OWN,
+    "python -m muzero.evaluate a=python:my_agents:LowCards b=bot:greedy game=skyjo": Run(MATCH),
+    "python -m muzero.evaluate a=python:my_agents:LowCards b=bot:greedy game=skyjo games=100": Run(MATCH),
+    "python -m muzero.evaluate a=checkpoint:runs/mine,imports=my_parts b=bot:greedy": Run(MATCH),
+    "python -m muzero.play opponents=python:my_agents:LowCards,last=on game=skyjo": Run(typed="quit\n"),
+    'python -m muzero.arena "agents=[python:my_agents:LowCards]"': Run("port=PORT", until="http://127.0.0.1:"),
     "python -m": NAME,
     "python -m muzero.ladder": NAME,
     "python -m muzero.ladder players=4 ...": PLACEHOLDER,
