@@ -332,7 +332,9 @@ COMMANDS: dict[str, Run | str] = {
     "python -m experiments.arena_levels --games 1000 --only skyjo --record": LEVELS,
     "python -m experiments.arena_levels --games 400 --only 'skyjo of any size' --record": LEVELS,
     "python -m experiments.beliefs": NAME,
-    "python -m experiments.beliefs --runs RUN... --out DIR": Run("--games 8", swap=ONE_RUN),
+    "python -m experiments.beliefs --runs RUN... --out DIR": Run(
+        "--games 8", swap=(("RUN...", "runs/cards"), ("DIR", "out"))
+    ),
     "python -m experiments.bench_arena": Run("--quick"),
     "python -m experiments.bench_env": Run("--seconds 0.05"),
     "python -m experiments.bench_env --seconds 2 --record": Run("--seconds 0.05", swap=((" --record", ""),)),
