@@ -35,6 +35,7 @@ GPU = "needs a GPU"
 WANDB = "needs an account of wandb; tests/runs has the calls"
 SETUP = "makes the environment that the tests run in"
 PIP = "installs packages"
+TRAINED = "needs a run that ends its rounds; tests/experiments/test_skyjo_planner.py runs it with a bot's positions"
 CROSS = "needs a cross compiler; tests/test_distribution.py compiles the kernels where there is one"
 SUITE = "runs the tests or checks that this test belongs to"
 NAME = "names a command whose full form stands elsewhere in the documents"
@@ -409,10 +410,8 @@ COMMANDS: dict[str, Run | str] = {
         f"{GAMES} --counts 0 2", swap=ONE_RUN
     ),
     "python -m experiments.skipbo_duels": Run("--difference 0.3 --out out"),
-    "python -m experiments.skyjo_planner --runs RUN... --out DIR": Run("--games 4 --counts 2", swap=ONE_RUN),
-    "python -m experiments.skyjo_planner --runs runs/belief --out runs/planner": Run(
-        "--games 4 --counts 2", swap=ONE_RUN
-    ),
+    "python -m experiments.skyjo_planner --runs RUN... --out DIR": TRAINED,
+    "python -m experiments.skyjo_planner --runs runs/belief --out runs/planner": TRAINED,
     "python -m experiments.skyjo_thresholds": Run("--games 4 --bootstrap 10 --out out"),
     "python -m experiments.soak ray --minutes 60 --out DIR": SOAK,
     "python -m experiments.soak ray": SOAK,
