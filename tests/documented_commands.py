@@ -375,7 +375,7 @@ COMMANDS: dict[str, Run | str] = {
     "python -m experiments.head_to_head --a runs/match --b runs/round --rules episode=round "
     "--out runs/match_or_round_in_rounds": Run(GAMES, swap=MATCH_ROUND),
     "python -m experiments.match_utility --runs runs/match --out runs/match_utility": Run(
-        "--games 20 --positions 4", swap=MATCH_ROUND
+        "--games 20 --positions 4", swap=(("runs/match ", "runs/utility "),)
     ),
     "python -m experiments.interval_coverage --matches 4000 --deals 5000 --record": Run(
         "--matches 10 --deals 20 --evaluations 2 --evaluation-games 4 --out out", swap=((" --record", ""),)

@@ -169,12 +169,13 @@ def write_own_parts(desk: Path) -> None:
 
 @pytest.fixture(scope="module")
 def trained(desk: Path) -> Path:
-    """The same directory with runs of a moment (runs/first, second, cards and mine) and parts of one's own."""
+    """The same directory with runs of a moment (runs/first, second, cards, mine and utility) and parts of one's own."""
     write_own_parts(desk)
     for command in ("mkdir -p mine/variant", *(c for c in COMMANDS if c.startswith("printf '# @package"))):
         assert shell(desk, command, Run())[0] == 0, command  # tests of one file may run in several processes
     network = "model.network=python:my_parts:Linear"
     runs = {"first": "variant=belief", "second": "variant=baseline", "cards": "variant=belief_cards", "mine": network}
+    runs["utility"] = "variant=belief comparison=match model.points=1"
     for name, what in runs.items():
         code, said = shell(desk, f"python -m muzero.train {what} {TRAIN} run_dir=runs/{name}", Run())
         assert code == 0, said
