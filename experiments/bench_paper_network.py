@@ -38,8 +38,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.bench_env import cpu_model
 from experiments.bench_search import situations
-from experiments.bench_training import QUICK, QUICK_PAPER, REDUCED, preset, training
 from experiments.common.command_line import add_json_options
+from experiments.common.trainers import QUICK, QUICK_PAPER, REDUCED, preset, training
 from muzero.config import Config
 from muzero.model import encoders, layers
 from muzero.model.encoders import TransformerBlocks

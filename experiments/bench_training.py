@@ -35,11 +35,9 @@ import os
 import platform
 import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,104 +50,25 @@ import muzero  # noqa: F401  # before torch, whose threads it tells how to wait
 # isort: split
 import numpy as np
 import torch
-from hydra import compose, initialize_config_module
 
-import env
 from experiments.bench_env import cpu_model
 from experiments.common.command_line import add_json_options
-from experiments.common.searches import situations
-from experiments.common.timing import busy_figures, seconds, speed, speeds_in_turn
-from experiments.common.yardsticks import cpu_seconds, flops_of, packed_flops, profile_by_kind, sgemm_flops
-from muzero.config import Config
-from muzero.data.replay_buffer import ReplayBuffer
-from muzero.data.trajectory import Episode
-from muzero.model.network import Network
-from muzero.model.spec import GameSpec
-from muzero.runs.memory import settle_memory
-from muzero.runs.run_directory import RunDirectory, open_run
-from muzero.selfplay.opponents import Curriculum, OpponentMix
-from muzero.selfplay.ray_runtime import RayRuntime
-from muzero.selfplay.worker import PlayResult, SelfPlay
-from muzero.training.backend import NativeTraining, native_training, network_to_train
-from muzero.training.command import CHANGEABLE, read_config
-from muzero.training.losses import LOSSES, compiled_losses, window_losses
-from muzero.training.trainer import Trainer, play_request
-
-Figures = dict[str, Any]
-
-# Settings of the same stages that are small enough for a test.
-QUICK = ("model=tiny", "search.backend=eager", "search.simulations=4", "selfplay.simulations=[]", "selfplay.tables=16")
-QUICK += (
-    "selfplay.games_per_iteration=8",
-    "replay.megabytes=8",
-    "learner.batch=16",
-    "train.steps=4",
-    "replay.warm_up=100",
+from experiments.common.selfplay_speed import Figures, playing, projected, ray_speeds
+from experiments.common.timing import busy_figures, in_turn, seconds, speed, speeds_in_turn
+from experiments.common.trainers import (
+    QUICK,
+    QUICK_CPU,
+    QUICK_PAPER,
+    REDUCED,
+    TimedTrainer,
+    fill,
+    preset,
+    training,
 )
-QUICK_PAPER = ("model.latent=flat", "model.encoder=transformer", "learner.reconstruction_weight=0")
-QUICK_CPU = ("selfplay.steps_per_iteration=40",)
-# Settings of a few short games, to see that iterations work and to have something to learn from.
-REDUCED = ("selfplay.tables=16", "selfplay.games_per_iteration=4", "selfplay.simulations=[[0,4]]", "train.steps=4")
-REDUCED += ("replay.megabytes=256", "replay.warm_up=1")
-
-
-def preset(name: str, *overrides: str) -> Config:
-    """Configuration of a preset's belief variant, as `python -m muzero.train` composes it, without evaluation."""
-    with initialize_config_module("conf", version_base="1.3"):
-        chosen = [f"preset={name}", "variant=belief", "evaluation.every=0", "logging.display=none", *overrides]
-        return read_config(compose("config", chosen))
-
-
-class TimedTrainer(Trainer):
-    """Trainer that keeps the results of self-play."""
-
-    def __init__(self, config: Config, run: RunDirectory) -> None:
-        super().__init__(config, run)
-        self.played: list[PlayResult] = []
-
-    def store(self, played: list[PlayResult]) -> None:
-        """Stores the results as `Trainer.store` does, and keeps them."""
-        super().store(played)
-        self.played += played
-
-
-@contextmanager
-def training(config: Config) -> Iterator[TimedTrainer]:
-    """Trainer in a temporary run directory."""
-    with tempfile.TemporaryDirectory() as place, open_run(place, asdict(config), CHANGEABLE) as run:
-        trainer = TimedTrainer(config, run)
-        try:
-            yield trainer
-        finally:
-            trainer.close()
-
-
-def clock(work: Callable[[], Any]) -> float:
-    """Seconds of a call, the work that it left to a GPU included."""
-    started = time.perf_counter()
-    work()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - started
-
-
-def in_turn(
-    pair: Callable[[], tuple[float, float]], at_least: float, at_least_times: int = 3
-) -> tuple[float, float, float]:
-    """Medians of the seconds of a thing, of the seconds of its yardstick, and of their ratio (yardstick / thing).
-
-    Args:
-      pair: function that measures the thing and its yardstick once, and returns their seconds.
-      at_least: seconds to go on measuring for.
-      at_least_times: number of pairs to measure, if that takes longer.
-    """
-    pair()  # warm-up call, which does not count
-    series, started = [], time.perf_counter()
-    while len(series) < at_least_times or time.perf_counter() - started < at_least:
-        series.append(pair())
-    thing, yardstick = (statistics.median(column) for column in zip(*series, strict=True))
-    return thing, yardstick, statistics.median(b / a for a, b in series)
-
+from experiments.common.yardsticks import clock, cpu_seconds, flops_of, packed_flops, profile_by_kind, sgemm_flops
+from muzero.runs.memory import settle_memory
+from muzero.training.backend import NativeTraining, native_training, network_to_train
+from muzero.training.losses import LOSSES, compiled_losses, window_losses
 
 # ---- stages ----------------------------------------------------------------------------------------------------------
 
@@ -190,14 +109,6 @@ def iterations(trainer: TimedTrainer, at_least: float) -> Figures:
 def child_processes() -> list[int]:
     """Numbers of the processes that this one has started."""
     return [int(number) for number in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-
-
-def fill(replay: ReplayBuffer, episodes: Sequence[Episode]) -> None:
-    """Add games to a replay buffer until old ones have to leave."""
-    before, added = replay.episodes, 0
-    while replay.episodes == before + added:
-        replay.add(episodes[added % len(episodes)])
-        added += 1
 
 
 def learning(trainer: TimedTrainer, at_least: float) -> Figures:
@@ -258,138 +169,6 @@ def learning(trainer: TimedTrainer, at_least: float) -> Figures:
         "replay_share": seconds(drawing, at_least / 8) * steps / whole,
         "replay_decisions": len(replay),
     }
-
-
-def selfplay_threads(config: Config) -> int:
-    """Threads of torch in self-play, as the runtimes set them."""
-    threads = config.runtime.threads or os.cpu_count() or 1
-    if config.search.lanes > 1:
-        return 1
-    return max(1, threads - threads // 2) if config.train.mode == "async" else threads
-
-
-def playing(config: Config, at_least: float) -> Figures:
-    """Decisions per second of self-play, and of the same searches alone."""
-    torch.set_num_threads(selfplay_threads(config))
-    worker = SelfPlay(config)
-    request = play_request(config, 0, OpponentMix(0.0, ()))
-    planner = worker.planner(request.simulations)
-    asked: list[tuple[Any, ...]] = []
-    plan = planner.plan
-
-    def noting(*arguments: Any) -> Any:
-        asked.append(arguments)
-        return plan(*arguments)
-
-    planner.plan = noting  # type: ignore[method-assign]
-
-    def once() -> tuple[float, float]:
-        """Seconds per decision of self-play, and of its searches alone."""
-        asked.clear()
-        played = worker.play(request)
-        alone = clock(lambda: [plan(*arguments) for arguments in asked])
-        assert played.decisions == sum(len(arguments[0]) for arguments in asked) == played.table_steps
-        return played.seconds / played.decisions, alone / played.decisions
-
-    still = situations(config.game.name, config.game.players, config.selfplay.tables)
-    still_asked = still.obs, still.legal_bits, still.phase, still.decision_keys()
-
-    def compared_with_bench_search() -> tuple[float, float]:
-        """Seconds per decision of self-play, and of as many searches of bench_search's situations."""
-        asked.clear()
-        played = worker.play(request)
-        searches = -(-played.decisions // still.num_envs)
-        there = clock(lambda: [plan(*still_asked) for _ in range(searches)])
-        return played.seconds / played.decisions, there / (searches * still.num_envs)
-
-    whole, alone, efficiency = in_turn(once, at_least)
-    _, there, in_all = in_turn(compared_with_bench_search, at_least)
-    return {
-        "selfplay_decisions_per_s": 1 / whole,
-        "plan_decisions_per_s": 1 / alone,
-        "bench_search_decisions_per_s": 1 / there,
-        "selfplay_efficiency": in_all,
-        "selfplay_to_plan": efficiency,
-    }
-
-
-def decisions_per_game(config: Config) -> float:
-    """Mean length of games between the curriculum's bots, by the rules of training."""
-    game = config.game
-    tables = env.make(game.name, 64, game.players, game.rules_for_training(), seed=0, auto_reset=False)
-    lengths = []
-    for name in game.bots:
-        tables.reset(0, deals=list(range(64)))
-        bots, made = [tables.bot(name)] * game.players, np.zeros(64)
-        while not tables.done.all():
-            made += ~tables.done
-            tables.step(np.where(tables.done, env.SKIP, tables.bot_actions(bots, 0)))
-        lengths.append(made.mean())
-    return float(np.mean(lengths))
-
-
-def projected(config: Config, steps_per_s: float, at_least: float) -> Figures:
-    """Seconds of a whole iteration, projected from steps of all tables in mid-game and from steps of the learner."""
-    torch.set_num_threads(selfplay_threads(config))
-    worker = SelfPlay(config)
-    opponents = OpponentMix(0.0, Curriculum(config.selfplay.curriculum, config.game.bots).shares())
-    request = replace(play_request(config, 0, opponents), steps=1)
-    worker.play(replace(request, simulations=1, steps=31))
-    moves: list[PlayResult] = []
-    while len(moves) < 2 or sum(move.seconds for move in moves) < at_least:
-        moves.append(worker.play(request))
-    length = decisions_per_game(config)
-    # A step costs every table one decision, whichever player makes it.
-    per_decision = sum(move.seconds for move in moves) / sum(move.table_steps for move in moves)
-    selfplay = config.selfplay.games_per_iteration * length * per_decision
-    whole = sum(move.seconds for move in moves)
-    parts = {
-        "env": sum(move.env_seconds for move in moves) / whole,
-        "tree": sum(move.clock.tree for move in moves) / whole,
-        "network": sum(move.clock.network + move.clock.encoder for move in moves) / whole,
-    }
-    learner = config.train.steps / steps_per_s
-    return {
-        "episodes": config.selfplay.games_per_iteration,
-        "simulations": request.simulations,
-        "steps": config.train.steps,
-        "decisions_per_game": length,
-        "decisions_per_s": sum(move.decisions for move in moves) / whole,
-        "simulations_per_s": sum(move.clock.simulations for move in moves) / whole,
-        **{f"iteration_{name}_s": selfplay * share for name, share in parts.items()},
-        "iteration_selfplay_s": selfplay,
-        "iteration_learner_s": learner,
-        "iteration_s": selfplay + learner,
-    }
-
-
-def ray_speeds(one: Config, two: Config, at_least: float) -> tuple[Figures, Figures, float]:
-    """Games and decisions per second of one Ray actor and of two, without a learner; and how much faster two are."""
-    runtimes = [RayRuntime(config) for config in (two, one)]  # the first runtime starts Ray, and stops it
-    try:
-        spec = GameSpec.of(one.game.name, one.game.players)
-        weights = {name: tensor.detach() for name, tensor in Network(spec, one.model).named_parameters()}
-        games: list[list[float]] = [[], []]
-
-        def seconds_per_decision(which: int, config: Config) -> float:
-            runtimes[which].request(play_request(config, 0, OpponentMix(0.0, ())), weights, None)
-            began = time.perf_counter()
-            played = runtimes[which].gather()
-            elapsed = time.perf_counter() - began
-            games[which].append(sum(len(part.episodes) for part in played) / elapsed)
-            return elapsed / sum(part.decisions for part in played)
-
-        both, alone, scaling = in_turn(
-            lambda: (seconds_per_decision(0, two), seconds_per_decision(1, one)), at_least, at_least_times=5
-        )
-    finally:
-        for runtime in reversed(runtimes):
-            runtime.close()
-    figures = [
-        {"requests": len(found) - 1, "games_per_s": statistics.median(found[1:]), "decisions_per_s": 1 / each}
-        for found, each in zip(games, (both, alone), strict=True)
-    ]
-    return figures[1], figures[0], scaling
 
 
 def beside_busy_loop(trainer: TimedTrainer, whole_iterations: bool, rounds: int, at_least: float) -> Figures:

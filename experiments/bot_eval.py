@@ -161,13 +161,13 @@ def plot(result: Row) -> Figure:
         if len(runs) == 1:
             low, high = zip(*map(common.interval, runs[0]), strict=True)
             axes.fill_between(lines[0][0], low, high, color=color, alpha=plot_style.BAND, linewidth=0)
-            axes.vlines(lines[0][0], low, high, color=color, alpha=0.5, linewidth=1)
+            axes.errorbar(*lines[0], yerr=common.error_bars(runs[0]), color=color, fmt="none", elinewidth=1)
             by_deals = True
     for fair in sorted({point["fair_share"] for point in result["checkpoints"]}):
         plot_style.reference_line(axes, fair, "fair share")
-    axes.set(xlabel="iteration", ylabel="mean win rate against the bots", ylim=(-0.02, 1.02))
+    axes.set(xlabel="iteration", ylabel="mean win rate against the bots", ylim=plot_style.RATES)
     plot_style.few_ticks(axes, [point["iteration"] for point in result["checkpoints"]])
-    notes = [plot_style.band_handle("95 % interval by deals, one run")] if by_deals else []
+    notes = [plot_style.line_handle("95 % interval by deals, one run", marker="|", linewidth=1.2)] if by_deals else []
     plot_style.legend_below(figure, [axes], [*notes, *notes_of_runs(several, band)])
     return figure
 

@@ -152,7 +152,9 @@ def plot(result: Row) -> Figure:
                 axes.plot(beside, [m["win_rate"] for m in found], ".", color=plot_style.GREY, markersize=2.5)
         plot_style.reference_line(axes, rows[0]["fair_share"], "fair share")
         names = [name.replace("_", " ") for name in ABLATIONS]
-        axes.set(xticks=range(len(ABLATIONS)), xticklabels=names, ylim=(-0.02, 1.02), title=variant, xlabel="ablation")
+        axes.set(
+            xticks=range(len(ABLATIONS)), xticklabels=names, ylim=plot_style.RATES, title=variant, xlabel="ablation"
+        )
         axes.set_xlim(-0.5, len(ABLATIONS) - 0.5)
         axes.set_ylabel("win rate of the intact network")
     notes = [plot_style.line_handle("single runs", marker=".", linestyle="none", markersize=2.5)]

@@ -167,7 +167,7 @@ def plot(result: Row) -> Figure:
         thin = {"color": plot_style.GREY, "alpha": 0.6, "linewidth": 0.6, "marker": ".", "markersize": 2}
         axes.plot(*zip(*found, strict=True), label="one pair" if not number else None, **thin)
     plot_style.reference_line(axes, rows[0]["fair_share"], "fair share")
-    axes.set(xlabel="iteration", ylabel=f"win rate of {one} against {other}", ylim=(-0.02, 1.02))
+    axes.set(xlabel="iteration", ylabel=f"win rate of {one} against {other}", ylim=plot_style.RATES)
     plot_style.few_ticks(axes, x)
     plot_style.legend_below(figure, [axes])
     return figure

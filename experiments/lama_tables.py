@@ -345,13 +345,14 @@ def draw(rows: list[Row]) -> Figure:
     def by_seat(axes: Axes, title: str, setting: str, name: str, players: Sequence[int] = PLAYERS) -> None:
         for row in rows:
             if row["setting"] == setting and row["players"] in players and (row["target"] == 40 or len(players) == 2):
-                label = f"{row['players']} players" + (f", to {row['target']:,}" if len(players) == 2 else "")
+                long = row["target"] != 40
+                label = f"{row['players']} players" + (f", to {row['target']:,}" if long else "")
                 cells = row[name]
                 values = np.array([cell["value"] for cell in cells])
                 bounds = np.abs(np.array([cell["ci"] for cell in cells]) - values[:, None]).T
-                turn = PLAYERS.index(row["players"]) + 2 * (len(players) == 2 and row["target"] != 40)
-                look = {"color": plot_style.SERIES[turn % len(plot_style.SERIES)]}
-                look["marker"] = plot_style.MARKERS[turn % len(plot_style.MARKERS)]
+                turn = PLAYERS.index(row["players"])
+                look = {"color": plot_style.SERIES[turn], "linestyle": plot_style.DASHES[int(long)]}
+                look["marker"] = plot_style.MARKERS[turn]
                 axes.errorbar(range(1, len(cells) + 1), values, bounds, label=label, **look)
         label = "share won" if name == "p_win_game" else "points"
         axes.set(title=title, xlabel="seat", ylabel=label)

@@ -32,8 +32,8 @@ from muzero.runs.provenance import provenance
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from experiments.bench_training import fill, preset, training
 from experiments.common.command_line import add_json_options
+from experiments.common.trainers import fill, preset, training
 from experiments.common.yardsticks import flops_of, sgemm_flops
 from muzero.config.fields import require
 from muzero.data.replay_buffer import Batch

@@ -130,7 +130,8 @@ def _draw(
     """Draw the win rates of every run at the places of their keys, plain and with the luck taken out."""
     runs = list(dict.fromkeys(row["run"] for row in rows))
     kinds = [False, True] if luck else [False]
-    aliases = plot_style.agent_aliases(runs)
+    variants = [next(row["variant"] for row in rows if row["run"] == run) for run in runs]
+    aliases = variants if len(set(variants)) == len(runs) else plot_style.agent_aliases(runs)
     for number, (run, alias) in enumerate(zip(runs, aliases, strict=True)):
         own = sorted((row for row in rows if row["run"] == run), key=key_of)
         for adjusted in kinds:

@@ -349,14 +349,15 @@ def draw(result: Row) -> Figure:
     """Figure with the win rates of all duels and the number of rounds before a win."""
     figure = plot_style.new_figure(plot_style.PAGE, 3.4)
     matrix, spread = figure.subplots(1, 2)
-    rates = np.full((len(BOTS), len(BOTS)), np.nan)
+    bots = [bot for bot in BOTS if any(bot in (row["a"], row["b"]) for row in result["duels"])]
+    rates = np.full((len(bots), len(bots)), np.nan)
     for row in result["duels"]:
-        i, j = BOTS.index(row["a"]), BOTS.index(row["b"])
+        i, j = bots.index(row["a"]), bots.index(row["b"])
         rates[i, j], rates[j, i] = row["rate"], 1 - row["rate"]
     plot_style.draw_matrix(matrix, rates, digits=2)
-    matrix.set(title="win rate of the row against the column", xticks=range(len(BOTS)), yticks=range(len(BOTS)))
-    matrix.set_xticklabels(BOTS, rotation=45, ha="right")
-    matrix.set_yticklabels(BOTS)
+    matrix.set(title="win rate of the row against the column", xticks=range(len(bots)), yticks=range(len(bots)))
+    matrix.set_xticklabels(bots, rotation=45, ha="right")
+    matrix.set_yticklabels(bots)
     played = [row for row in result["itself"] if row["deadlocks"] < 0.5]
     for place, row in enumerate(played):
         low, high = row["rounds"]["iqr"]

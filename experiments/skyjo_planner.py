@@ -95,7 +95,7 @@ def collect(policy: Agent, wanted: str, count: int, seed: int) -> Positions:
             found += 1
         if found == count:
             return Positions(kept, actions_kept)
-    expected = f"{count} in {MOST_DECISIONS} decisions of {tables.num_envs} tables"
+    expected = f"{count} in {MOST_DECISIONS} decisions of {tables.num_envs} tables, from a network that ends its rounds"
     require(False, f"positions of sort {wanted}", expected, found)
     raise AssertionError
 

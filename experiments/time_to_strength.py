@@ -140,7 +140,7 @@ def plot(points: Sequence[Row]) -> Figure:
                     by_deals = True
             if other in GOALS:
                 plot_style.reference_line(axes, GOALS[other], "goal")
-            axes.set(xlabel=label, ylim=(-0.02, 1.02))
+            axes.set(xlabel=label, ylim=plot_style.RATES)
             axes.set_xlim(left=0)
         row[0].set_ylabel(f"win rate against\n{other}")
     notes = [plot_style.line_handle("95 % interval by deals, one run", marker="|", linewidth=1.2)] if by_deals else []

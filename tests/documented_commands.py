@@ -35,6 +35,8 @@ GPU = "needs a GPU"
 WANDB = "needs an account of wandb; tests/runs has the calls"
 SETUP = "makes the environment that the tests run in"
 PIP = "installs packages"
+TRAINED = "needs a run that ends its rounds; tests/experiments/test_skyjo_planner.py runs it with a bot's positions"
+CROSS = "needs a cross compiler; tests/test_distribution.py compiles the kernels where there is one"
 SUITE = "runs the tests or checks that this test belongs to"
 NAME = "names a command whose full form stands elsewhere in the documents"
 PLACEHOLDER = "shows a form; its words are not values"
@@ -42,16 +44,18 @@ HOURS = "takes half an hour or more and has no short form"
 MCTX = "needs jax and mctx, which make test-all installs"
 LEVELS = "takes long; the same command runs for another game"
 SOAK = "tests/experiments/test_soak.py runs it"
-OWN = "needs code of the reader's own; tests/agents and tests/model write such classes"
 COMMITS = "builds another commit; tests/experiments has the parts"
+EARLIER = "plays networks of earlier code, which are not here any more, as the page says"
 
 TRAIN = "preset=smoke train.iterations=1 evaluation.every=0 +game.rules.episode=round +game.rules.max_decisions=60"
 MATCH = "games=4 workers=1 rules.episode=round"
+LAMA = "games=8 workers=1"
 GAMES = "--games 4 --workers 1"
 ONE_RUN = (("RUN...", "runs/first"), ("RUN", "runs/first"), ("DIR", "out"), ("runs/belief", "runs/first"))
 TWO_RUNS = (("--a RUN...", "--a runs/first"), ("--b RUN...", "--b runs/second"), ("DIR", "out"))
 BOTH = (("RUN...", "runs/first runs/second"), ("DIR", "out"))
 PAPER = (("preset=paper", "preset=smoke"),)
+TWO_HANDED = "preset=smoke train.iterations=1 evaluation.every=0 +game.rules.max_decisions=60"
 MATCH_ROUND = (("runs/match ", "runs/first "), ("runs/round ", "runs/second "))
 X_Y = (("runs/x", "runs/first"), ("runs/y", "runs/second"))
 
@@ -81,6 +85,10 @@ COMMANDS: dict[str, Run | str] = {
     'make test ARGS="tests/data/test_returns.py -k discount"': Run(),
     "make lint": SUITE,
     "make format": "rewrites the sources",
+    "cmake -S . -B build/aarch64 -G Ninja -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 "
+    "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DBELIEF_NATIVE_TESTS=ON": CROSS,
+    "cmake --build build/aarch64": CROSS,
+    "qemu-aarch64 -L /usr/aarch64-linux-gnu build/aarch64/fuzz_slot_trainer 3": CROSS,
     "make docs": PIP,
     "make sdist": "tests/test_distribution.py builds it",
     "make wheel": "tests/test_distribution.py builds it",
@@ -103,7 +111,9 @@ COMMANDS: dict[str, Run | str] = {
     ),
     "python -m muzero.train --help": Run(says="learner.lr"),
     "python -m muzero.train game=kuhn preset=smoke": Run("train.iterations=1"),
-    "python -m muzero.train --config-dir MINE game=house_rules preset=night variant=bold": OWN,
+    "python -m muzero.train --config-dir MINE game=house_rules preset=night variant=bold": Run(
+        TRAIN.removeprefix("preset=smoke "), swap=(("MINE", "mine"),)
+    ),
     "python -m muzero.train --multirun hydra/sweeper=random hydra.sweeper.trials=8 preset=smoke game=kuhn "
     "evaluation.games=100 'learner.lr=tag(log,interval(1e-4,1e-1))' train.steps=4,16": Run(
         "train.iterations=2 hydra.sweeper.trials=1", swap=(("hydra.sweeper.trials=8 ", ""),)
@@ -117,7 +127,7 @@ COMMANDS: dict[str, Run | str] = {
     r"printf '# @package _global_\nvariant: sharp\nmodel:\n  ego: true\n  outcome_heads: true\nlearner:\n  "
     r"winner_weight: [1.0, 1.0]\n' > mine/variant/sharp.yaml": Run(),
     "python -m muzero.train --config-dir mine preset=smoke +variant=sharp run_dir=runs/sharp": training(),
-    "python -m muzero.train model.latent=flat model.encoder=python:my_parts:Encoder": OWN,
+    "python -m muzero.train model.latent=flat model.encoder=python:my_parts:Encoder": training(),
     "python -m muzero.train +variant=belief train.init=checkpoint:RUN": training(("RUN", "runs/first")),
     "python -m muzero.train +variant=belief search.correct_luck=false train.iterations=920 train.keep_every=60 "
     "run_dir=RUN": training(("train.iterations=920", ""), ("run_dir=RUN", "run_dir=runs/920")),
@@ -133,17 +143,46 @@ COMMANDS: dict[str, Run | str] = {
     ),
     "python -m muzero.train variant=belief train.minutes=0 train.iterations=240 run_dir=runs/match "
     "comparison=match": Run(TRAIN.replace("+game.rules.episode=round ", ""), swap=(("train.iterations=240", ""),)),
-    "python -m muzero.train model.network=python:my_parts:Linear run_dir=runs/mine": OWN,
+    "python -m muzero.train model.network=python:my_parts:Linear run_dir=runs/mine": training(
+        ("runs/mine", "runs/linear")
+    ),
     "python -m muzero.train runtime=ray runtime.address=auto": SLURM,
     "torchrun --nproc_per_node=4 -m muzero.train +variant=belief preset=paper": Run(
         TRAIN, swap=(("=4", "=2"), (" preset=paper", ""))
     ),
     "torchrun --nproc_per_node=N -m muzero.train": NAME,
-    "python -m muzero.train variant=belief logging.wandb=online": WANDB,
+    "python -m muzero.train variant=belief logging.wandb=online": training(
+        ("wandb=online", "wandb=offline run_dir=runs/wandb")
+    ),
     "python -m muzero.train variant=belief logging.wandb=online logging.project=cards logging.entity=my-team "
-    "'logging.tags=[ablation,night]' logging.notes='smaller network' logging.artifacts=true": WANDB,
+    "'logging.tags=[ablation,night]' logging.notes='smaller network' logging.artifacts=true": training(
+        ("wandb=online", "wandb=offline run_dir=runs/wandb2")
+    ),
     "python -m muzero.train variant=belief logging.tensorboard=true": training(),
     "tensorboard --logdir runs": Run("--port PORT", until="http://"),
+    # ---- training behind results
+    "python -m muzero.train +variant=belief train.iterations=390 train.minutes=60 evaluation.every=60 "
+    "run_dir=runs/belief": training(
+        ("train.iterations=390 ", ""), (" evaluation.every=60", ""), ("runs/belief", "runs/planner")
+    ),
+    "python -m muzero.train variant=baseline train.minutes=13 evaluation.every=0 run_dir=runs/baseline": training(
+        (" evaluation.every=0", "")
+    ),
+    "python -m muzero.train game=lama variant=belief train.minutes=15 evaluation.every=0 run_dir=runs/lama": training(
+        (" evaluation.every=0", "")
+    ),
+    "python -m muzero.train game=skipbo variant=belief train.minutes=16 evaluation.every=0 run_dir=runs/skipbo": Run(
+        TWO_HANDED, swap=((" evaluation.every=0", ""),)
+    ),
+    "python -m muzero.train game=lama +variant=belief run_dir=runs/lama": training(("runs/lama", "runs/lama2")),
+    "python -m muzero.train game=skipbo +variant=belief run_dir=runs/skipbo replay.megabytes=72": Run(
+        TWO_HANDED, swap=(("runs/skipbo", "runs/skipbo2"),)
+    ),
+    'make train ARGS="run_dir=runs/belief"': Run(swap=(('runs/belief"', f'runs/belief {TRAIN}"'),)),
+    'make train VARIANT=baseline ARGS="run_dir=runs/baseline"': Run(swap=(('runs/baseline"', f'runs/made {TRAIN}"'),)),
+    'make train ARGS="run_dir=runs/flat model.latent=flat model.encoder=transformer model.latent_dim=192"': Run(
+        swap=(('192"', f'192 {TRAIN}"'),)
+    ),
     # ---- evaluation
     "python -m muzero.evaluate --help": Run(says="luck"),
     "python -m muzero.evaluate a=checkpoint:RUN b=bot:greedy games=1000": Run(MATCH, swap=ONE_RUN),
@@ -172,19 +211,41 @@ COMMANDS: dict[str, Run | str] = {
     "b=checkpoint:RUN,iteration=120,simulations=16 games=1500 luck=linear": Run(
         MATCH, swap=(*ONE_RUN, ("iteration=120", "iteration=1"), ("simulations=16", "simulations=2"))
     ),
+    "python -m muzero.evaluate": NAME,
+    "python -m muzero.evaluate game=lama a=agent:lama-belief b=bot:strategy_1 games=8000 batch=1024 seed=1 "
+    "out=DIR/lama-belief/strategy_1.json": Run(LAMA, swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=lama a=agent:lama-belief,simulations=0 b=bot:strategy_1 games=8000 batch=1024 "
+    "seed=1 out=DIR/lama-belief/strategy_1_policy.json": Run(LAMA, swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=skipbo a=agent:skipbo-belief b=bot:greedy games=400 seed=1 "
+    "out=DIR/skipbo-belief/greedy.json": Run("games=2 workers=1", swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=skipbo a=agent:skipbo-belief b=bot:hpvp games=400 seed=1 "
+    "out=DIR/skipbo-belief/hpvp.json": Run("games=2 workers=1", swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=skipbo a=agent:skipbo-belief b=bot:wild_saver games=400 seed=1 "
+    "out=DIR/skipbo-belief/wild_saver.json": Run("games=2 workers=1", swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate a=agent:skyjo-baseline b=bot:greedy games=600 luck=linear "
+    "out=DIR/skyjo-baseline/greedy.json": Run(MATCH, swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate a=checkpoint:experiments/results/lama_half_hour/belief/agent.safetensors "
+    "b=bot:strategy_1 games=20000 batch=1024 out=experiments/results/lama_half_hour/strategy_1.json": EARLIER,
+    "for b in greedy hpvp wild_saver; do python -m muzero.evaluate "
+    "a=checkpoint:experiments/results/skipbo_half_hour/belief/agent.safetensors b=bot:$b games=1000 "
+    "out=experiments/results/skipbo_half_hour/$b.json; done": EARLIER,
     "python -m muzero.evaluate ... records=runs/records/NAME": PLACEHOLDER,
     "python -m muzero.evaluate a=A b=B games=N luck=VALUE workers=1": PLACEHOLDER,
-    "python -m muzero.evaluate a=python:my_agents:LowCards b=bot:greedy game=skyjo": OWN,
-    "python -m muzero.evaluate a=python:my_agents:LowCards b=bot:greedy game=skyjo games=100": OWN,
-    "python -m muzero.evaluate a=checkpoint:runs/mine,imports=my_parts b=bot:greedy": OWN,
-    "python -m muzero.play opponents=python:my_agents:LowCards,depth=3 game=skyjo": OWN,
-    'python -m muzero.arena "agents=[python:my_agents:LowCards]"': OWN,
+    "python -m muzero.evaluate a=python:my_agents:LowCards b=bot:greedy game=skyjo": Run(MATCH),
+    "python -m muzero.evaluate a=python:my_agents:LowCards b=bot:greedy game=skyjo games=100": Run(MATCH),
+    "python -m muzero.evaluate a=checkpoint:runs/mine,imports=my_parts b=bot:greedy": Run(MATCH),
+    "python -m muzero.play opponents=python:my_agents:LowCards,last=on game=skyjo": Run(typed="quit\n"),
+    'python -m muzero.arena "agents=[python:my_agents:LowCards]"': Run("port=PORT", until="http://127.0.0.1:"),
     "python -m": NAME,
     "python -m muzero.ladder": NAME,
     "python -m muzero.ladder players=4 ...": PLACEHOLDER,
     'python -m muzero.ladder "agents=[checkpoint:RUN,bot:greedy,random]" out=DIR': Run(MATCH, swap=ONE_RUN),
     "python -m muzero.ladder 'agents=[checkpoint:runs/x,policy:runs/x,bot:greedy]' games=1000 out=results/ladder": Run(
         MATCH, swap=X_Y
+    ),
+    "python -m muzero.ladder agents=[simulator:128,bot:greedy,bot:naive,bot:threshold] game=skyjo "
+    "rules.episode=round out=ladder": Run(
+        "games=4 workers=1", swap=(("simulator:128", "simulator:2"), ("=ladder", "=out/simulator"))
     ),
     "python -m env.game_record": NAME,
     "python -m env.game_record results/games/000000-seat0.json": Run(
@@ -198,9 +259,23 @@ COMMANDS: dict[str, Run | str] = {
     "python -m muzero.report RUN": Run(swap=ONE_RUN),
     "python -m muzero.report RUN...": Run(swap=BOTH),
     "python -m muzero.report runs/first": Run(),
+    "python -m muzero.report experiments/results/lama_half_hour/belief "
+    "--out experiments/results/lama_half_hour/report": Run(
+        swap=(("experiments/results/lama_half_hour/report", "out"),)
+    ),
+    "python -m muzero.report experiments/results/skipbo_half_hour/belief "
+    "--out experiments/results/skipbo_half_hour/report": Run(
+        swap=(("experiments/results/skipbo_half_hour/report", "out"),)
+    ),
     "python -m muzero.report upload RUN...": Run("--mode offline", swap=BOTH),
     "python -m muzero.report upload RUN... --to tensorboard": Run(swap=BOTH),
-    "python -m muzero.report upload ladder/ladder.json DIR/head_to_head.json --artifacts": WANDB,
+    "python -m muzero.report upload ladder/ladder.json DIR/head_to_head.json --artifacts": Run(
+        "--mode offline",
+        swap=(
+            ("ladder/ladder.json", "experiments/results/skyjo_ladder/ladder.json"),
+            ("DIR/", "experiments/results/skyjo_half_hour/head_to_head/"),
+        ),
+    ),
     "python -m muzero.report dashboard": WANDB,
     "wandb sync": WANDB,
     "wandb sweep experiments/sweep.yaml": WANDB,
@@ -260,7 +335,9 @@ COMMANDS: dict[str, Run | str] = {
     "python -m experiments.arena_levels --games 1000 --only skyjo --record": LEVELS,
     "python -m experiments.arena_levels --games 400 --only 'skyjo of any size' --record": LEVELS,
     "python -m experiments.beliefs": NAME,
-    "python -m experiments.beliefs --runs RUN... --out DIR": Run("--games 8", swap=ONE_RUN),
+    "python -m experiments.beliefs --runs RUN... --out DIR": Run(
+        "--games 8", swap=(("RUN...", "runs/cards"), ("DIR", "out"))
+    ),
     "python -m experiments.bench_arena": Run("--quick"),
     "python -m experiments.bench_env": Run("--seconds 0.05"),
     "python -m experiments.bench_env --seconds 2 --record": Run("--seconds 0.05", swap=((" --record", ""),)),
@@ -303,7 +380,7 @@ COMMANDS: dict[str, Run | str] = {
     "python -m experiments.head_to_head --a runs/match --b runs/round --rules episode=round "
     "--out runs/match_or_round_in_rounds": Run(GAMES, swap=MATCH_ROUND),
     "python -m experiments.match_utility --runs runs/match --out runs/match_utility": Run(
-        "--games 20 --positions 4", swap=MATCH_ROUND
+        "--games 20 --positions 4", swap=(("runs/match ", "runs/utility "),)
     ),
     "python -m experiments.interval_coverage --matches 4000 --deals 5000 --record": Run(
         "--matches 10 --deals 20 --evaluations 2 --evaluation-games 4 --out out", swap=((" --record", ""),)
@@ -338,10 +415,8 @@ COMMANDS: dict[str, Run | str] = {
         f"{GAMES} --counts 0 2", swap=ONE_RUN
     ),
     "python -m experiments.skipbo_duels": Run("--difference 0.3 --out out"),
-    "python -m experiments.skyjo_planner --runs RUN... --out DIR": Run("--games 4 --counts 2", swap=ONE_RUN),
-    "python -m experiments.skyjo_planner --runs runs/belief --out runs/planner": Run(
-        "--games 4 --counts 2", swap=ONE_RUN
-    ),
+    "python -m experiments.skyjo_planner --runs RUN... --out DIR": TRAINED,
+    "python -m experiments.skyjo_planner --runs runs/belief --out runs/planner": TRAINED,
     "python -m experiments.skyjo_thresholds": Run("--games 4 --bootstrap 10 --out out"),
     "python -m experiments.soak ray --minutes 60 --out DIR": SOAK,
     "python -m experiments.soak ray": SOAK,

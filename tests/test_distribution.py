@@ -73,11 +73,23 @@ def test_containers_build_for_any_processor_and_copy_what_is_there() -> None:
     assert settings == {"cmake.define.BELIEF_BASELINE": "ON", "cmake.define.BELIEF_NATIVE": "OFF"}
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="no compiler")
+def test_steps_of_the_apptainer_recipe_are_good_shell() -> None:
+    text = (ROOT / "containers/belief-muzero.def").read_text()
+    sections = dict(re.findall(r"^%(\w+)\n(.*?)(?=^%|\Z)", text, re.M | re.S))
+    assert {"files", "post", "environment", "runscript", "test"} <= set(sections)
+    for name in ("post", "environment", "runscript", "test"):
+        shell = [str(Path(sys.executable).with_name("shellcheck")), "--shell=sh", "--exclude=SC1091", "-"]
+        done = subprocess.run(shell, input=sections[name], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("compiler", ["g++", "aarch64-linux-gnu-g++"])
 @pytest.mark.parametrize("name", ["slot_kernel_base", "train_kernel_base"])
-def test_portable_kernels_compile_for_a_processor_without_avx(name: str) -> None:
+def test_portable_kernels_compile_for_a_processor_without_avx(name: str, compiler: str) -> None:
     """The widest vectors of plain x86-64 and aarch64 have four numbers; no header of intrinsics comes to help there."""
-    command = ["g++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}"]
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    command = [compiler, "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}"]
     done = subprocess.run([*command, str(NATIVE / f"{name}.cpp")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -6,6 +6,7 @@ documents write with `python` runs after the line that they give once, `. .venv/
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import signal
@@ -18,10 +19,11 @@ import pytest
 
 import env
 from env.game_record import GameRecord
-from tests.documented_commands import COMMANDS, NO_COMMANDS, Run
+from tests.documented_commands import COMMANDS, NO_COMMANDS, TRAIN, Run
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+RESULTS = (ROOT / "experiments/results").glob("*/README.md")
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *RESULTS])
 # Code in a line of text that is a command: it begins with a program and has a blank or is a file of slurm/.
 PROGRAMS = r"python -m|make |slurm/|pip |torchrun |wandb |srun |sacct|docker |apptainer |\.ci/|tests/slurm/|\. \.venv"
 FILES = ("runs", "results", "out", "mine", "build", "dist", ".git", ".pytest_cache")  # not shared with the test's shell
@@ -151,17 +153,32 @@ def test_command_runs_as_typed(command: str, desk: Path) -> None:
     check(desk, command)
 
 
+def write_own_parts(desk: Path) -> None:
+    """Write what a reader of the documents would: the classes of docs/api.md, a preset, a variant and a game."""
+    page = (ROOT / "docs/api.md").read_text()
+    for name, title in (("my_agents", "Your own agent"), ("my_parts", "Your own network")):
+        (code,) = re.findall(rf"^## {title}\n.*?```python\n(.*?)```", page, re.S | re.M)[:1]
+        parts = [node for node in ast.parse(code).body if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)]
+        (desk / f"{name}.py").write_text("\n".join(map(ast.unparse, parts)))
+    for folder, name in (("preset", "night"), ("variant", "bold"), ("game", "house_rules")):
+        source = {"night": "preset/smoke", "bold": "variant/ego_only", "house_rules": "game/skyjo"}[name]
+        (desk / "mine" / folder).mkdir(parents=True, exist_ok=True)
+        text = (ROOT / f"conf/{source}.yaml").read_text().replace("variant: ego_only", "variant: bold")
+        (desk / "mine" / folder / f"{name}.yaml").write_text(text)
+
+
 @pytest.fixture(scope="module")
 def trained(desk: Path) -> Path:
-    """The same directory with two runs of a moment, runs/first and runs/second, and a variant of one's own."""
-    for variant, name in (("belief", "first"), ("baseline", "second")):
-        words = (
-            "preset=smoke train.iterations=1 evaluation.every=0 +game.rules.episode=round +game.rules.max_decisions=60"
-        )
-        code, said = shell(desk, f"python -m muzero.train +variant={variant} {words} run_dir=runs/{name}", Run())
-        assert code == 0, said
+    """The same directory with runs of a moment (runs/first, second, cards, mine and utility) and parts of one's own."""
+    write_own_parts(desk)
     for command in ("mkdir -p mine/variant", *(c for c in COMMANDS if c.startswith("printf '# @package"))):
         assert shell(desk, command, Run())[0] == 0, command  # tests of one file may run in several processes
+    network = "model.network=python:my_parts:Linear"
+    runs = {"first": "variant=belief", "second": "variant=baseline", "cards": "variant=belief_cards", "mine": network}
+    runs["utility"] = "variant=belief comparison=match model.points=1"
+    for name, what in runs.items():
+        code, said = shell(desk, f"python -m muzero.train {what} {TRAIN} run_dir=runs/{name}", Run())
+        assert code == 0, said
     return desk
 
 

@@ -77,7 +77,7 @@ def play_match_specs(specs: Sequence[MatchSpec], options: argparse.Namespace, lu
         if luck and known:
             wanted |= _value_function(luck, known["game"], spec.players)
         if all(known.get(key) == value for key, value in wanted.items()):
-            rows[spec.name] = known
+            rows[spec.name] = {**known, **spec.labels}  # another experiment may have played it, with its own labels
             continue
         differing = [key for key, value in wanted.items() if known and known.get(key) != value]
         if differing:

@@ -61,6 +61,25 @@ def speed(work: Callable[[], Any], units: float, at_least: float) -> float:
             return units * calls / elapsed
 
 
+def in_turn(
+    pair: Callable[[], tuple[float, float]], at_least: float, at_least_times: int = 3
+) -> tuple[float, float, float]:
+    """Medians of the seconds of a thing, of the seconds of its yardstick, and of their ratio (yardstick / thing).
+
+    Args:
+      pair: function that measures the thing and its yardstick once, and returns their seconds.
+      at_least: seconds to go on measuring for.
+      at_least_times: number of pairs to measure, if that takes longer.
+    """
+    pair()  # warm-up call, which does not count
+    series: list[tuple[float, float]] = []
+    started = time.perf_counter()
+    while len(series) < at_least_times or time.perf_counter() - started < at_least:
+        series.append(pair())
+    thing, yardstick = (statistics.median(column) for column in zip(*series, strict=True))
+    return thing, yardstick, statistics.median(b / a for a, b in series)
+
+
 class BusyLoop:
     """Process that keeps one core busy, of the same priority as this one; stopped until `resume`.
 

@@ -59,6 +59,15 @@ def _flops_per_s(product: Callable[[], Any], threads: int, size: int, repetition
     return 2 * size**3 / statistics.median(taken)
 
 
+def clock(work: Callable[[], Any]) -> float:
+    """Seconds of a call, the work that it left to a GPU included."""
+    started = time.perf_counter()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
 def flops_of(work: Callable[[], Any]) -> float:
     """Floating-point operations of the matrix products of a call, backward passes included."""
     with FlopCounterMode(display=False) as counter:

@@ -250,7 +250,7 @@ def plot_win_rates(runs: Sequence[Run], by: str, bots: Sequence[str | None]) -> 
         for players in sizes:
             share = "fair share" if len(sizes) == 1 else f"fair share of {players} players"
             plot_style.reference_line(axes, 1 / players, share)
-        axes.set(title=f"against {bot}" if bot else "", ylim=(-0.02, 1.02))
+        axes.set(title=f"against {bot}" if bot else "", ylim=plot_style.RATES)
         axes.set_xlim(left=0)
         axes.set_ylabel("win rate" if bot else "mean win rate against the bots")
         _label_x(axes, by)

@@ -57,6 +57,7 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)), (0, (1, 3)))
 GREY = "#767676"
 BAND = 0.2  # opacity of intervals
+RATES = (-0.04, 1.04)  # ends of an axis of win rates, so that markers at 0 and 1 are whole
 LOST_WON = LinearSegmentedColormap.from_list("lost_won", ["#B35806", "#F7F7F7", "#2166AC"])
 """Colour map of win rates: orange for lost, white for level, blue for won."""
 

@@ -22,3 +22,14 @@ def test_a_match_with_a_stored_result_is_not_played_again(tmp_path: Path) -> Non
     stamp = (tmp_path / "parts" / "one.json").stat().st_mtime_ns
     assert common.play_match_specs([spec], options) == [first]
     assert (tmp_path / "parts" / "one.json").stat().st_mtime_ns == stamp
+
+
+def test_a_stored_result_of_another_experiment_gets_the_labels_of_this_one(tmp_path: Path) -> None:
+    options = argparse.Namespace(
+        out=tmp_path, games=2, seed=0, batch=4, workers=1, runtime="local", address="", rules=["episode=round"]
+    )
+    one, other = ({"iteration": 1}, {"iteration": 2, "simulations": 4})
+    specs = [common.MatchSpec("same", "bot:greedy", "bot:naive", 2, labels) for labels in (one, other)]
+    (first,), (second,) = (common.play_match_specs([spec], options) for spec in specs)
+    assert (first["iteration"], second["iteration"], second["simulations"]) == (1, 2, 4)
+    assert {**first, **other} == second

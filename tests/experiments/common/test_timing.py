@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.common.timing import BUSY, IDLE, BusyLoop, busy_figures, median_ratio, speed, speeds_in_turn
+from experiments.common.timing import BUSY, IDLE, BusyLoop, busy_figures, in_turn, median_ratio, speed, speeds_in_turn
 from experiments.common.yardsticks import cpu_seconds
 from tests.runs.test_processes import is_running
 
@@ -110,3 +110,10 @@ def test_speed_counts_the_units_of_whole_calls() -> None:
     assert 1 < len(calls) <= 5
     assert found <= 700
     assert speed(work, 7.0, at_least=0.0) <= 700  # a single call
+
+
+def test_pairs_are_measured_until_the_time_is_full_and_their_medians_told() -> None:
+    """The first pair is the warm-up; the ratio is the median of the pairs' ratios, not the ratio of the medians."""
+    pairs = iter([(9.0, 9.0), (1.0, 2.0), (4.0, 4.0), (2.0, 6.0)])
+    assert in_turn(lambda: next(pairs), at_least=0.0) == (2.0, 4.0, 2.0)
+    assert next(pairs, None) is None
