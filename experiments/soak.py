@@ -6,12 +6,14 @@
 `ray` is a training run with `runtime=ray`, of which an actor is killed now and then (SIGKILL, as the system does when
 memory runs out). `arena` is a server at which people play, look at games, lose their connection, come back, load
 records and send nonsense. Every few seconds the resident memory, open files and threads of the learner or server are
-recorded, those of all its processes together, and the shared memory in use. The seed of the disturbance is drawn anew
+recorded, those of all its processes together, and their shared memory. The seed of the disturbance is drawn anew
 unless given, and stored.
 
 A figure is flat if a straight line, fitted to the second half of the time, grows by at most --growth of its mean, or by
 a little (SMALL); the first half is left out, in which buffers fill. The exit code is 1 if a figure is not flat, the
-process has ended, anything has outlived it, or somebody at the arena got no answer. Options of `muzero.train` or keys
+process has ended, anything has outlived it, or somebody at the arena got no answer. Shared memory is that of the
+process and those below it: what several of them map is shared out among them, so that nobody else's counts. All that
+lies in /dev/shm is drawn beside it, of the whole machine and therefore not judged. Options of `muzero.train` or keys
 of `muzero.arena` follow `--`.
 """
 
@@ -56,7 +58,7 @@ FIGURES = {
     "total_files": "open files of all processes",
     "main_threads": "threads of the {main}",
     "total_threads": "threads of all processes",
-    "shared_megabytes": "shared memory of the machine (/dev/shm), MB",
+    "shared_megabytes": "shared memory of all processes, MB",
     "processes": "processes",
 }
 """Figures that must be flat, with their titles."""
@@ -66,8 +68,9 @@ WORK = {
     "games": "games of people so far",
     "answer_milliseconds": "time until a decision is shown, median, ms",
     "store_megabytes": "file of rooms and games, MB",
+    "machine_megabytes": "/dev/shm of the whole machine, MB",
 }
-"""Figures that show the work done; they may grow."""
+"""Figures that may grow: the work done, and what others have a part in."""
 
 ACTOR = "ray::_Actor"  # beginning of the name of a self-play actor's process
 PAGE = resource.getpagesize() / 2**20
@@ -90,17 +93,26 @@ def usage(pid: int) -> tuple[float, int, int]:
     return 0.0, 0, 0
 
 
+def shared_memory(pid: int) -> float:
+    """Megabytes of shared memory that a process maps, each page divided by the number of processes that map it."""
+    with suppress(OSError, ValueError):
+        lines = (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Pss_Shmem:")) / 1024
+    return 0.0
+
+
 def sample(pid: int) -> dict[str, float]:
     """Figures of a process and of all processes below it, now."""
     tree = [process for process, _ in descendants({pid}, processes())]
     each = [usage(process) for process in tree]
     own = usage(pid)
     total = [sum(column) for column in zip(*each, strict=True)] or [0.0, 0, 0]
-    shared = shutil.disk_usage("/dev/shm").used / 2**20
+    shared = sum(shared_memory(process) for process in tree)
+    machine = shutil.disk_usage("/dev/shm").used / 2**20
     names = ("megabytes", "files", "threads")
     figures = {f"main_{name}": float(value) for name, value in zip(names, own, strict=True)}
     figures |= {f"total_{name}": float(value) for name, value in zip(names, total, strict=True)}
-    return figures | {"shared_megabytes": shared, "processes": float(len(tree))}
+    return figures | {"shared_megabytes": shared, "machine_megabytes": machine, "processes": float(len(tree))}
 
 
 def fitted(times: Sequence[float], values: Sequence[float]) -> tuple[float, float]:

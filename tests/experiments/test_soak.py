@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 from pathlib import Path
 
@@ -35,6 +36,15 @@ def test_usage_of_this_process_is_read() -> None:
     assert files >= 3
     assert threads >= 1
     assert soak.usage(2**22 + 1) == (0.0, 0, 0)
+
+
+def test_shared_memory_is_that_of_the_process() -> None:
+    before = soak.shared_memory(os.getpid())
+    with mmap.mmap(-1, 2**24) as area:
+        area.write(b"x" * 2**24)
+        assert soak.shared_memory(os.getpid()) == pytest.approx(before + 16, abs=1)
+    assert soak.shared_memory(os.getpid()) == pytest.approx(before, abs=1)
+    assert soak.shared_memory(2**22 + 1) == 0
 
 
 @pytest.mark.slow
