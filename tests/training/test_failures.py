@@ -24,7 +24,9 @@ from muzero.runs.provenance import PROVENANCE, read_provenance, recorded
 from muzero.runs.ray_watchdog import descendants, processes
 from muzero.runs.tensors import read_tensors, write_tensors
 from muzero.training.command import train
+from tests.forked import WAIT
 from tests.fuzz.samples import configuration
+from tests.own_time import OwnTime, none_left, state
 from tests.training.processes import TINY
 
 
@@ -188,8 +190,8 @@ def test_nothing_of_ray_outlives_a_killed_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "muzero.train", *TINY, *more, f"run_dir={tmp_path / 'run'}"]
     with subprocess.Popen(command, start_new_session=True) as run:
         started: set[tuple[int, str]] = set()
-        end = time.monotonic() + 120
-        while not any("raylet" in there[2] for there in _below(run.pid).values()) and time.monotonic() < end:
+        clock = OwnTime(lambda: _below(run.pid))
+        while not any("raylet" in there[2] for there in _below(run.pid).values()) and clock.seconds() < WAIT:
             time.sleep(0.1)
         end = time.monotonic() + random.Random(seed).uniform(1, 15)
         while time.monotonic() < end:
@@ -199,10 +201,7 @@ def test_nothing_of_ray_outlives_a_killed_run(tmp_path: Path) -> None:
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
     assert len(started) > 5
-    end = time.monotonic() + 15
-    while (left := _left(started)) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert not left
+    assert none_left(lambda: _left(started), 15), [f"{pid} {processes().get(pid)}" for pid in _left(started)]
 
 
 def _below(pid: int) -> dict[int, tuple[int, str, str]]:
@@ -210,15 +209,8 @@ def _below(pid: int) -> dict[int, tuple[int, str, str]]:
     return {process: there[process] for process, _ in descendants({pid}, there)}
 
 
-def _left(started: set[tuple[int, str]]) -> list[str]:
+def _left(started: set[tuple[int, str]]) -> list[int]:
     """Processes that still run, zombies that nobody has collected left out."""
     there = processes()
     same = [pid for pid, start in started if pid in there and there[pid][1] == start]
-    return [f"{pid} {there[pid][2]}" for pid in same if "Z" not in _state(pid)]
-
-
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "Z"
+    return [pid for pid in same if state(pid) != "Z"]
