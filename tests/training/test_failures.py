@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -23,6 +24,7 @@ from muzero.runs.files import fingerprint, json_text, read_json
 from muzero.runs.provenance import PROVENANCE, read_provenance, recorded
 from muzero.runs.ray_watchdog import descendants, processes
 from muzero.runs.tensors import read_tensors, write_tensors
+from muzero.search.lane import Lane
 from muzero.training.command import train
 from tests.forked import WAIT
 from tests.fuzz.samples import configuration
@@ -179,6 +181,52 @@ def test_weights_that_are_not_finite_are_refused(
     sign(file.parent)
     assert train(configuration(run, 2)) == 2
     assert f"{file}: tensor {name}: expected finite numbers, got 1 of " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["weights", "ema"])
+def test_weights_too_large_for_numbers_are_refused(
+    name: str, one_iteration: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(one_iteration, run)
+    file = run / "checkpoints" / "000001" / f"{name}.safetensors"
+    tensors, about = read_tensors(file)
+    file.unlink()
+    write_tensors(file, {name: torch.full_like(tensor, 9e8) for name, tensor in tensors.items()}, about)
+    sign(file.parent)
+    assert train(configuration(run, 2)) == 2
+    assert f"error: {file}, its weights: expected finite outputs for a new game" in capsys.readouterr().err
+
+
+def test_games_in_progress_that_do_not_fit_are_refused_with_their_file(
+    one_iteration: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(one_iteration, run)
+    file = run / "checkpoints" / "000001" / "selfplay.npz"
+    with np.load(file) as saved:
+        arrays = {name: saved[name] for name in saved.files}
+    arrays["0.trajectory_luck"][...] = np.nan
+    np.savez(file, **arrays)
+    sign(file.parent)
+    assert train(configuration(run, 2)) == 2
+    assert f"error: {file}: self-play luck: expected numbers up to 1e+06, got [nan" in capsys.readouterr().err
+
+
+def test_network_that_speaks_no_numbers_in_self_play_ends_the_run_as_diverged(
+    one_iteration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(one_iteration, run)
+
+    def refuse(*given: Any) -> Any:
+        raise ValueError("game 0: the network's policy logit 0 is not a number")
+
+    monkeypatch.setattr(Lane, "plan", refuse)
+    assert train(configuration(run, 2)) == 3
+    last = run / "checkpoints" / "000001"
+    said = "error: expected a network whose outputs are numbers, got game 0: the network's policy logit 0 is not a "
+    assert f"{said}number\nlast good checkpoint: {last}" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -59,7 +59,8 @@ def test_signal_to_the_whole_process_group_saves_once(tmp_path: Path) -> None:
             time.sleep(0.05)
         time.sleep(1.0)  # it waits for games
         os.killpg(process.pid, signal.SIGTERM)
-        assert process.wait(WAIT) == 75
+        assert none_left(lambda: [process.pid] if process.poll() is None else [], WAIT)
+        assert process.returncode == 75
 
 
 def killed(home: Path, deaths: list[Death], *argv: str) -> Path:
