@@ -101,6 +101,20 @@ def shared_memory(pid: int) -> float:
     return 0.0
 
 
+def paused(pid: int) -> float:
+    """Seconds for which a process is stopped from outside, from now until it goes on; 0 if it runs.
+
+    Connections and work pile up before a stopped process, which would look like a leak, and its time is no work.
+    """
+    begin, stopped = time.monotonic(), False
+    with suppress(OSError, IndexError):
+        place = Path("/proc") / str(pid) / "stat"
+        while place.read_text().rpartition(")")[2].split()[0] == "T":
+            stopped = True
+            time.sleep(0.2)
+    return time.monotonic() - begin if stopped else 0.0
+
+
 def sample(pid: int) -> dict[str, float]:
     """Figures of a process and of all processes below it, now."""
     tree = [process for process, _ in descendants({pid}, processes())]
@@ -291,6 +305,7 @@ def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         "disturbance": load.disturbance,
         "seed": options.seed,
         "minutes": 0.0,
+        "paused": 0.0,
         "disturbed": [],
         "samples": [],
         "figures": {},
@@ -307,6 +322,10 @@ def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
             load.begin()
             begin = time.monotonic()
             while run.poll() is None and (now := time.monotonic() - begin) < 60 * options.minutes:
+                if away := paused(run.pid):
+                    begin, result["paused"] = begin + away, round(result["paused"] + away, 1)
+                    time.sleep(options.every)  # what has queued up meanwhile is worked off
+                    continue
                 started |= descendants({run.pid}, processes())
                 taken = {"seconds": now, **load.work(), **sample(run.pid)}
                 result["samples"].append({name: round(value, 2) for name, value in taken.items()})
@@ -388,6 +407,7 @@ def page(result: dict[str, Any]) -> str:
     """Page with the verdicts."""
     last = result["samples"][-1] if result["samples"] else {}
     lines = [f"# Soak: {result['load']}", "", f"    {result['command']}", ""]
+    away = f", without {result['paused'] / 60:.1f} in which it was stopped from outside" if result.get("paused") else ""
     did = f"{len(result['disturbed'])} actors killed, " if result["load"] == "ray" else ""
     work = ", ".join(f"{last[name]:g} {name}" for name in ("iterations", "games") if name in last)
     ended = (
@@ -396,7 +416,7 @@ def page(result: dict[str, Any]) -> str:
     )
     ended = ended if result["complete"] else "cut short, so defects and what was left behind are not known"
     lines += [
-        f"{result['minutes']:g} minutes, {did}seed {result['seed']}, {work}; {ended}.",
+        f"{result['minutes']:g} minutes{away}, {did}seed {result['seed']}, {work}; {ended}.",
         "",
         "| figure | fit at half of the time | fit at the end | flat |",
         "|---|---:|---:|---|",

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -45,6 +49,20 @@ def test_shared_memory_is_that_of_the_process() -> None:
         assert soak.shared_memory(os.getpid()) == pytest.approx(before + 16, abs=1)
     assert soak.shared_memory(os.getpid()) == pytest.approx(before, abs=1)
     assert soak.shared_memory(2**22 + 1) == 0
+
+
+def test_time_in_which_the_process_is_stopped_is_told() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"]) as process:
+        try:
+            assert soak.paused(process.pid) == 0
+            process.send_signal(signal.SIGSTOP)
+            threading.Timer(0.5, process.send_signal, (signal.SIGCONT,)).start()
+            assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+            assert soak.paused(process.pid) > 0.1
+            assert soak.paused(process.pid) == 0
+        finally:
+            process.kill()
+    assert soak.paused(process.pid) == 0, "it is gone"
 
 
 @pytest.mark.slow
