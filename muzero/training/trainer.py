@@ -65,8 +65,8 @@ def play_request(config: Config, iteration: int, opponents: OpponentMix) -> Play
 
 @contextmanager
 def denormals_flushed() -> Iterator[None]:
-    """Torch counts denormal numbers as 0 in this thread: faded gradients and averages, slow on many processors and worth
-    nothing. Afterwards the thread computes with them again, as everything else in the process expects."""
+    """Torch counts denormal numbers as 0 in this thread: faded gradients and averages, slow on many processors and
+    worth nothing. Afterwards the thread computes with them again, as everything else in the process expects."""
     torch.set_flush_denormal(True)
     try:
         yield
