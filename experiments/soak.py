@@ -11,7 +11,8 @@ unless given, and stored.
 
 A figure is flat if a straight line, fitted to the second half of the time, grows by at most --growth of its mean, or by
 a little (SMALL); the first half is left out, in which buffers fill. The exit code is 1 if a figure is not flat, the
-process has ended, anything has outlived it, or somebody at the arena got no answer. Shared memory is that of the
+process has ended, anything has outlived it, somebody at the arena got no answer, or there were fewer than --least
+iterations or games per minute: whoever does nothing leaks nothing. Shared memory is that of the
 process and those below it: what several of them map is shared out among them, so that nobody else's counts. All that
 lies in /dev/shm is drawn beside it, of the whole machine and therefore not judged. Options of `muzero.train` or keys
 of `muzero.arena` follow `--`.
@@ -151,6 +152,18 @@ def verdicts(samples: Sequence[dict[str, float]], allowed: float) -> dict[str, d
 
 
 # ---- loads -----------------------------------------------------------------------------------------------------------
+
+
+def idleness(samples: Sequence[dict[str, float]], least: float) -> list[str]:
+    """Defect of a soak in which too little was done, iterations or games per minute; [] if enough was."""
+    first, last = samples[0], samples[-1]
+    minutes = (last["seconds"] - first["seconds"]) / 60
+    found = []
+    for name in ("iterations", "games"):
+        if name in last and last[name] - first[name] < least * minutes:
+            done = f"{last[name] - first[name]:g} {name} in {minutes:.1f} minutes"
+            found.append(f"{done}, at least {least:g} a minute expected")
+    return found
 
 
 class Load(Protocol):
@@ -348,6 +361,7 @@ def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         result["defects"].append(f"the {load.main} ended: {text[-2000:]}")
     if result["samples"]:
         result["figures"] = verdicts(result["samples"], options.growth)
+        result["defects"] += idleness(result["samples"], options.least)
     return result | {"left_behind": _left_behind(started), "complete": True}
 
 
@@ -445,6 +459,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--growth", type=float, default=0.03, help="share by which a flat figure may grow in half of the time"
     )
+    parser.add_argument("--least", type=float, default=3.0, help="least iterations or games per minute")
     parser.add_argument("--seed", type=int, default=None, help="seed of the disturbance (default: a new one)")
     add_output_options(parser, "soak")
     parser.usage = f"{parser.format_usage()[7:].rstrip()} [-- SETTING ...]"

@@ -34,6 +34,13 @@ def test_a_leak_is_not_flat_and_noise_is() -> None:
     assert [name for name, found in leak.items() if not found["flat"]] == ["main_megabytes"]
 
 
+def test_a_soak_in_which_little_is_done_is_a_defect() -> None:
+    samples = [{"seconds": 60.0 * minute, "iterations": 2.0 * minute} for minute in range(61)]
+    assert soak.idleness(samples, 2.0) == []
+    assert soak.idleness(samples, 3.0) == ["120 iterations in 60.0 minutes, at least 3 a minute expected"]
+    assert soak.idleness([{"seconds": 0.0, "games": 0.0}, {"seconds": 60.0, "games": 1.0}], 3.0)
+
+
 def test_usage_of_this_process_is_read() -> None:
     megabytes, files, threads = soak.usage(os.getpid())
     assert megabytes > 10
@@ -67,7 +74,7 @@ def test_time_in_which_the_process_is_stopped_is_told() -> None:
 
 @pytest.mark.slow
 def test_half_a_minute_with_killed_actors(tmp_path: Path) -> None:
-    arguments = ["ray", "--minutes", "0.5", "--every", "0.5", "--kill-every", "6", "--growth", "1"]
+    arguments = ["ray", "--minutes", "0.5", "--every", "0.5", "--kill-every", "6", "--growth", "1", "--least", "0"]
     assert soak.main([*arguments, "--out", str(tmp_path), "--", "evaluation.every=0", "selfplay.tables=4"]) == 0
     result = json.loads((tmp_path / "ray" / "soak.json").read_text())
     assert result["disturbed"]
@@ -79,7 +86,21 @@ def test_half_a_minute_with_killed_actors(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_half_a_minute_of_an_arena_with_people(tmp_path: Path) -> None:
-    arguments = ["arena", "--minutes", "0.5", "--every", "1", "--people", "6", "--looking", "0.1", "--growth", "9"]
+    arguments = [
+        "arena",
+        "--minutes",
+        "0.5",
+        "--every",
+        "1",
+        "--people",
+        "6",
+        "--looking",
+        "0.1",
+        "--growth",
+        "9",
+        "--least",
+        "0",
+    ]
     assert soak.main([*arguments, "--out", str(tmp_path)]) == 0
     result = json.loads((tmp_path / "arena" / "soak.json").read_text())
     assert result["events"]["decisions"] > 50
