@@ -6,12 +6,15 @@
 `ray` is a training run with `runtime=ray`, of which an actor is killed now and then (SIGKILL, as the system does when
 memory runs out). `arena` is a server at which people play, look at games, lose their connection, come back, load
 records and send nonsense. Every few seconds the resident memory, open files and threads of the learner or server are
-recorded, those of all its processes together, and the shared memory in use. The seed of the disturbance is drawn anew
+recorded, those of all its processes together, and their shared memory. The seed of the disturbance is drawn anew
 unless given, and stored.
 
 A figure is flat if a straight line, fitted to the second half of the time, grows by at most --growth of its mean, or by
 a little (SMALL); the first half is left out, in which buffers fill. The exit code is 1 if a figure is not flat, the
-process has ended, anything has outlived it, or somebody at the arena got no answer. Options of `muzero.train` or keys
+process has ended, anything has outlived it, somebody at the arena got no answer, or there were fewer than --least
+iterations or games per minute: whoever does nothing leaks nothing. Shared memory is that of the
+process and those below it: what several of them map is shared out among them, so that nobody else's counts. All that
+lies in /dev/shm is drawn beside it, of the whole machine and therefore not judged. Options of `muzero.train` or keys
 of `muzero.arena` follow `--`.
 """
 
@@ -56,7 +59,7 @@ FIGURES = {
     "total_files": "open files of all processes",
     "main_threads": "threads of the {main}",
     "total_threads": "threads of all processes",
-    "shared_megabytes": "shared memory of the machine (/dev/shm), MB",
+    "shared_megabytes": "shared memory of all processes, MB",
     "processes": "processes",
 }
 """Figures that must be flat, with their titles."""
@@ -66,8 +69,9 @@ WORK = {
     "games": "games of people so far",
     "answer_milliseconds": "time until a decision is shown, median, ms",
     "store_megabytes": "file of rooms and games, MB",
+    "machine_megabytes": "/dev/shm of the whole machine, MB",
 }
-"""Figures that show the work done; they may grow."""
+"""Figures that may grow: the work done, and what others have a part in."""
 
 ACTOR = "ray::_Actor"  # beginning of the name of a self-play actor's process
 PAGE = resource.getpagesize() / 2**20
@@ -90,17 +94,40 @@ def usage(pid: int) -> tuple[float, int, int]:
     return 0.0, 0, 0
 
 
+def shared_memory(pid: int) -> float:
+    """Megabytes of shared memory that a process maps, each page divided by the number of processes that map it."""
+    with suppress(OSError, ValueError):
+        lines = (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Pss_Shmem:")) / 1024
+    return 0.0
+
+
+def paused(pid: int) -> float:
+    """Seconds for which a process is stopped from outside, from now until it goes on; 0 if it runs.
+
+    Connections and work pile up before a stopped process, which would look like a leak, and its time is no work.
+    """
+    begin, stopped = time.monotonic(), False
+    with suppress(OSError, IndexError):
+        place = Path("/proc") / str(pid) / "stat"
+        while place.read_text().rpartition(")")[2].split()[0] == "T":
+            stopped = True
+            time.sleep(0.2)
+    return time.monotonic() - begin if stopped else 0.0
+
+
 def sample(pid: int) -> dict[str, float]:
     """Figures of a process and of all processes below it, now."""
     tree = [process for process, _ in descendants({pid}, processes())]
     each = [usage(process) for process in tree]
     own = usage(pid)
     total = [sum(column) for column in zip(*each, strict=True)] or [0.0, 0, 0]
-    shared = shutil.disk_usage("/dev/shm").used / 2**20
+    shared = sum(shared_memory(process) for process in tree)
+    machine = shutil.disk_usage("/dev/shm").used / 2**20
     names = ("megabytes", "files", "threads")
     figures = {f"main_{name}": float(value) for name, value in zip(names, own, strict=True)}
     figures |= {f"total_{name}": float(value) for name, value in zip(names, total, strict=True)}
-    return figures | {"shared_megabytes": shared, "processes": float(len(tree))}
+    return figures | {"shared_megabytes": shared, "machine_megabytes": machine, "processes": float(len(tree))}
 
 
 def fitted(times: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
@@ -125,6 +152,18 @@ def verdicts(samples: Sequence[dict[str, float]], allowed: float) -> dict[str, d
 
 
 # ---- loads -----------------------------------------------------------------------------------------------------------
+
+
+def idleness(samples: Sequence[dict[str, float]], least: float) -> list[str]:
+    """Defect of a soak in which too little was done, iterations or games per minute; [] if enough was."""
+    first, last = samples[0], samples[-1]
+    minutes = (last["seconds"] - first["seconds"]) / 60
+    found = []
+    for name in ("iterations", "games"):
+        if name in last and last[name] - first[name] < least * minutes:
+            done = f"{last[name] - first[name]:g} {name} in {minutes:.1f} minutes"
+            found.append(f"{done}, at least {least:g} a minute expected")
+    return found
 
 
 class Load(Protocol):
@@ -279,6 +318,7 @@ def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         "disturbance": load.disturbance,
         "seed": options.seed,
         "minutes": 0.0,
+        "paused": 0.0,
         "disturbed": [],
         "samples": [],
         "figures": {},
@@ -295,6 +335,10 @@ def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
             load.begin()
             begin = time.monotonic()
             while run.poll() is None and (now := time.monotonic() - begin) < 60 * options.minutes:
+                if away := paused(run.pid):
+                    begin, result["paused"] = begin + away, round(result["paused"] + away, 1)
+                    time.sleep(options.every)  # what has queued up meanwhile is worked off
+                    continue
                 started |= descendants({run.pid}, processes())
                 taken = {"seconds": now, **load.work(), **sample(run.pid)}
                 result["samples"].append({name: round(value, 2) for name, value in taken.items()})
@@ -317,6 +361,7 @@ def soak(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         result["defects"].append(f"the {load.main} ended: {text[-2000:]}")
     if result["samples"]:
         result["figures"] = verdicts(result["samples"], options.growth)
+        result["defects"] += idleness(result["samples"], options.least)
     return result | {"left_behind": _left_behind(started), "complete": True}
 
 
@@ -376,6 +421,7 @@ def page(result: dict[str, Any]) -> str:
     """Page with the verdicts."""
     last = result["samples"][-1] if result["samples"] else {}
     lines = [f"# Soak: {result['load']}", "", f"    {result['command']}", ""]
+    away = f", without {result['paused'] / 60:.1f} in which it was stopped from outside" if result.get("paused") else ""
     did = f"{len(result['disturbed'])} actors killed, " if result["load"] == "ray" else ""
     work = ", ".join(f"{last[name]:g} {name}" for name in ("iterations", "games") if name in last)
     ended = (
@@ -384,7 +430,7 @@ def page(result: dict[str, Any]) -> str:
     )
     ended = ended if result["complete"] else "cut short, so defects and what was left behind are not known"
     lines += [
-        f"{result['minutes']:g} minutes, {did}seed {result['seed']}, {work}; {ended}.",
+        f"{result['minutes']:g} minutes{away}, {did}seed {result['seed']}, {work}; {ended}.",
         "",
         "| figure | fit at half of the time | fit at the end | flat |",
         "|---|---:|---:|---|",
@@ -413,6 +459,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--growth", type=float, default=0.03, help="share by which a flat figure may grow in half of the time"
     )
+    parser.add_argument("--least", type=float, default=3.0, help="least iterations or games per minute")
     parser.add_argument("--seed", type=int, default=None, help="seed of the disturbance (default: a new one)")
     add_output_options(parser, "soak")
     parser.usage = f"{parser.format_usage()[7:].rstrip()} [-- SETTING ...]"

@@ -127,7 +127,7 @@ def resolve(spec: AgentSpec) -> AgentSpec:
         spec = spec.with_options(iteration=agent["iteration"])
     spec = _calibrated(spec, agent)
     if spec.kind in _SEARCHING and "bf16" not in spec.options:
-        search = _with_search_options(spec, _trained_search(agent))
+        search = _with_search_options(spec, _trained_search(f"agent {str(spec)!r}", agent))
         if search.bf16 or search.auto_bf16 or search.simulations >= _LONG_SEARCH:
             spec = spec.with_options(bf16="on" if _default_bf16(search) else "off")
     return spec
@@ -142,7 +142,8 @@ def _calibrated(spec: AgentSpec, agent: dict[str, Any]) -> AgentSpec:
     """
     if spec.options.get("value_scale") != "auto":
         return spec
-    key, search, error = f"agent {str(spec)!r}, value_scale", _trained_search(agent), agent.get("value_rmse")
+    key, error = f"agent {str(spec)!r}, value_scale", agent.get("value_rmse")
+    search = _trained_search(f"agent {str(spec)!r}", agent)
     measured = "a number: the checkpoint has no measured error of its values (evaluation.value_positions)"
     require((error or 0.0) >= _LEAST_ERROR, key, measured, "auto")
     per_unit = not search.rescale_values and search.visit_trust == 0 and search.maxvisit_init > 0
@@ -181,7 +182,19 @@ def _weights(spec: AgentSpec) -> checkpoint.Weights:
     if "iteration" in spec.options:
         iteration = spec.number(int, spec.options["iteration"], "iteration")
         path = path / checkpoint.CHECKPOINTS / f"{iteration:06d}"
-    return checkpoint.load_weights(path)
+    found = checkpoint.load_weights(path)
+    _require_game(f"{path}, metadata", found.agent)
+    return found
+
+
+def _require_game(key: str, agent: dict[str, Any]) -> None:
+    """Refuse a game, a number of players or rules that there are not."""
+    require(agent["game"] in env.games(), f"{key}: game", f"one of {', '.join(env.games())}", agent["game"])
+    try:
+        for players in {agent["players"], *agent.get("player_counts", ())}:
+            env.make(agent["game"], 1, players, agent.get("rules", {}))
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
 
 
 def shipped_agents() -> list[str]:
@@ -230,12 +243,12 @@ def load_network(spec: AgentSpec, game: str, players: int) -> tuple[BaseNetwork,
         trained = make_network(largest, model).weights_for(players, trained)
     network.load_state_dict(trained)
     require_finite_outputs(key, network)
-    return network, _trained_search(agent)
+    return network, _trained_search(key, agent)
 
 
-def _trained_search(agent: dict[str, Any]) -> SearchConfig:
+def _trained_search(key: str, agent: dict[str, Any]) -> SearchConfig:
     """Search settings that a checkpoint was trained with."""
-    search: SearchConfig = _fill(SearchConfig, agent.get("search", {}), "checkpoint")
+    search: SearchConfig = _fill(SearchConfig, agent.get("search", {}), key)
     return search
 
 

@@ -27,7 +27,7 @@ from muzero.agents.situation import Agent, Situation
 from muzero.config import SearchConfig
 from muzero.config.fields import require
 from muzero.model.interface import BaseNetwork
-from muzero.search.planner import Planner
+from muzero.search.planner import NetworkError, Planner
 
 __all__ = ["Agent", "Bot", "Policy", "Random", "Searcher", "Situation"]
 
@@ -71,10 +71,8 @@ class Searcher:
                 self.planner.plan(s.obs[i : i + most], legal[i : i + most], s.phase[i : i + most], s.keys[i : i + most])
                 for i in range(0, len(s.obs), most)
             ]
-        except ValueError as error:  # the trees refuse outputs of a network that are no numbers
-            raise ValueError(
-                f"agent {self.name!r}: expected a network whose outputs are numbers, got {error}"
-            ) from None
+        except NetworkError as error:
+            raise ValueError(f"agent {self.name!r}: {error}") from None
         return np.concatenate([plan.actions for plan in parts])
 
     def analyse(self, tables: env.VecEnv, seed: int = 0) -> PositionAnalysis:

@@ -18,7 +18,7 @@ from muzero.model.spec import GameSpec
 
 _LARGEST = 1e6  # largest reward, value or return
 _POLICY_TOLERANCE = 1e-2  # accepted distance of a policy's sum from 1
-_FLOATS = ("rewards", "returns", "last_values", "policy", "scores", "final_scores", "weight", "typical")
+_POINTS = ("scores", "final_scores")  # whole numbers that no type bounds
 
 
 def column_limits(spec: GameSpec) -> NDArray[np.int64]:
@@ -59,9 +59,9 @@ def check_rows(where: str, rows: Mapping[str, NDArray[Any]], spec: GameSpec) -> 
     taken = unpack_legal(legal, spec.num_actions)[np.arange(count), rows["action"]]
     wrong = np.flatnonzero(~taken)
     require(not len(wrong), f"{where}action", "legal actions", f"an illegal one in row {wrong[:1].tolist()}")
-    for name in _FLOATS:
-        if name in rows:
-            numbers = np.atleast_1d(rows[name]).astype(np.float64)
+    for name, array in rows.items():
+        if (array.dtype.kind == "f" and name != "values") or name in _POINTS:
+            numbers = np.atleast_1d(array).astype(np.float64)
             fits = np.abs(numbers) <= _LARGEST  # False for NaN
             require(bool(fits.all()), f"{where}{name}", f"numbers up to {_LARGEST:g}", numbers[~fits][:3].tolist())
     values = rows["values"]

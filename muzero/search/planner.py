@@ -16,9 +16,13 @@ from muzero.search.backend import make_native_step, resolve_backend, resolve_pre
 from muzero.search.lane import COMPILED_BACKENDS, Clock, Lane
 from muzero.search.plan import Analysis, Plan
 
-__all__ = ["Analysis", "Clock", "Plan", "Planner"]
+__all__ = ["Analysis", "Clock", "NetworkError", "Plan", "Planner"]
 
 Found = TypeVar("Found", Plan, Analysis)
+
+
+class NetworkError(ValueError):
+    """Error: what a network says of positions is no numbers, or too large ones; the trees refuse it."""
 
 
 class Planner:
@@ -116,12 +120,15 @@ class Planner:
             (lane, obs[part], legal[part], phase[part], keys[part], temperature)
             for lane, part in zip(self.lanes, parts, strict=False)
         ]
-        if self._threads is None or len(calls) == 1:
-            return [work(*call) for call in calls]
-        others: list[Future[Found]] = [self._threads.submit(work, *call) for call in calls[1:]]
-        found = [work(*calls[0])]
-        found += [other.result() for other in others]
-        return found
+        try:
+            if self._threads is None or len(calls) == 1:
+                return [work(*call) for call in calls]
+            others: list[Future[Found]] = [self._threads.submit(work, *call) for call in calls[1:]]
+            found = [work(*calls[0])]
+            found += [other.result() for other in others]
+            return found
+        except ValueError as error:
+            raise NetworkError(f"expected a network whose outputs are numbers, got {error}") from None
 
 
 def _concatenate(kind: type[Found], parts: Sequence[Found]) -> Found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from muzero.agents.fitness import require_finite_outputs
 from muzero.config import Config, SearchConfig, cores, scheduled
 from muzero.data.replay_buffer import ReplayBuffer
 from muzero.data.targets import Moves
@@ -181,6 +183,7 @@ class RunState:
         memory = found.path / "optimizer.safetensors"
         saved_state.check_optimizer(memory, tensors["optimizer"], state["optimizer"], self._optimizer_settings())
         self.network.load_state_dict(tensors["weights"])
+        require_finite_outputs(str(found.path / checkpoint.WEIGHTS), self.network)
         try:
             restore_optimizer(learner.optimizer, self.network, tensors["optimizer"], state["optimizer"])
         except CheckpointError as error:
@@ -188,6 +191,9 @@ class RunState:
         if learner.ema is not None:
             average = saved_state.group(found, "safetensors", "ema")
             saved_state.check_weights(found.path / checkpoint.EMA, average, self.network)
+            averaged = deepcopy(self.network)
+            averaged.load_state_dict(average)
+            require_finite_outputs(str(found.path / checkpoint.EMA), averaged)
             learner.load_ema(average)
         learner.steps = state["steps"]
         self.value_rmse = state.get("value_rmse")

@@ -24,7 +24,7 @@ from muzero.matches.bot_evaluation import Evaluator
 from muzero.matches.value_check import check_values
 from muzero.runs import checkpoint, hints
 from muzero.runs.display import Display
-from muzero.runs.files import writing
+from muzero.runs.files import CheckpointError, writing
 from muzero.runs.memory import collect_all_objects, give_back_memory, spare_present_objects
 from muzero.runs.metrics import Metrics
 from muzero.runs.processes import pick_device
@@ -32,6 +32,7 @@ from muzero.runs.provenance import provenance
 from muzero.runs.run_directory import EXIT_REQUEUE, Interruption, RunDirectory
 from muzero.runs.sinks import Wandb, group_of
 from muzero.runs.tensorboard import TensorBoard
+from muzero.search.planner import NetworkError
 from muzero.selfplay.opponents import OpponentMix
 from muzero.selfplay.runtime import make_runtime
 from muzero.selfplay.worker import PlayRequest, PlayResult
@@ -106,7 +107,10 @@ class Trainer:
         found = checkpoint.load_latest(run.path)
         if found:
             self.state.load(found)
-            self.runtime.load(found.arrays["selfplay"], self.state.games)
+            try:
+                self.runtime.load(found.arrays["selfplay"], self.state.games)
+            except ValueError as error:
+                raise CheckpointError(f"{found.path / 'selfplay.npz'}: {error}") from None
         elif (weights := initial_weights(config)) is not None:
             self.state.start_from(weights)
         self.state.learner.share_state()
@@ -156,7 +160,7 @@ class Trainer:
                         name = interruption.signal.name if interruption.signal else ""
                         console.print(f"{name}: saved {state.saved}; run the same command to go on", soft_wrap=True)
                         return EXIT_REQUEUE
-            except DivergedError as error:
+            except (DivergedError, NetworkError) as error:
                 display.close()
                 kept = state.saved or "none: there was no checkpoint yet"
                 print(f"error: {error}\nlast good checkpoint: {kept}", file=sys.stderr)

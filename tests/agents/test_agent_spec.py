@@ -257,7 +257,7 @@ def test_a_checkpoint_trained_with_auto_bf16_plays_in_the_precision_that_its_nam
     native: bool, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_spec, "_has_bf16", lambda: native)
-    monkeypatch.setattr(agent_spec, "_trained_search", lambda agent: SearchConfig(simulations=3, auto_bf16=True))
+    monkeypatch.setattr(agent_spec, "_trained_search", lambda key, agent: SearchConfig(simulations=3, auto_bf16=True))
     short = f"checkpoint:{run},iteration=7"
     assert resolved(short) == f"{short},bf16={'on' if native else 'off'}"
     for options, expected in (("", native), (",bf16=on", True), (",bf16=off", False)):

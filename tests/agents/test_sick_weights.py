@@ -76,8 +76,12 @@ def test_weights_too_large_for_numbers_are_refused(weights: Path) -> None:
         ({"model": {"latent": "round"}}, "model.latent: expected flat or slots, got 'round'"),
         ({"search": {"simulations": 10**6}}, "search.simulations: expected a whole number from 0 to 4096, got 1000000"),
         ({"players": [2]}, "metadata: players: expected a whole number from 1 to 64, got list of 1"),
-        ({"players": 64}, "64"),
+        ({"players": 64}, "metadata: num_players: expected 2 to 8, got 64"),
+        ({"player_counts": [2, 64]}, "metadata: num_players: expected 2 to 8, got 64"),
+        ({"game": "chess"}, "metadata: game: expected one of .*, got 'chess'"),
         ({"rules": 3}, "metadata: rules: expected an object"),
+        ({"rules": {"preset": "official", "luck": 1}}, "metadata: rule 'luck': expected one of"),
+        ({"search": {"leaves": 10**9}}, "search.leaves: expected 1 to 4096, got 1000000000"),
         ({"iteration": "7"}, "metadata: iteration: expected a whole number"),
     ],
 )
@@ -90,6 +94,7 @@ def test_metadata_that_do_not_fit_are_refused_with_little_memory(
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024, "kilobytes"
     error = capsys.readouterr().err
     assert error.startswith("error: ")
+    assert str(weights) in error, "it names the file"
     assert re.search(message, error), error
 
 

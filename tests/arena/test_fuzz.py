@@ -122,11 +122,12 @@ async def attack(rooms: Rooms, count: int, seed: int) -> dict[str, int]:
 
 async def attack_beside_a_game(count: int, seed: int) -> tuple[dict[str, int], bytes, bytes]:
     """Attack a server on which others play; return the state of their room before and after."""
-    rooms = make_rooms(most=6, spare=0.0, grace=1e9)  # nobody is replaced, however long it takes
+    rooms = make_rooms(most=6, spare=0.0)
     ask = Create(type="create", game="skyjo", seats=[None, None], you=0, name="Ada")
     room, _, _ = rooms.create(ask)
     room.sit(1, "Bob")
-    room.enter(0, Sink())
+    for seat in (0, 1):  # both are here, so nobody may be replaced by a bot, however long it takes
+        room.enter(seat, Sink())
     room.act(room.live.to_play, 0, 0)
     before = room.state(0)
     found = await attack(rooms, count, seed)

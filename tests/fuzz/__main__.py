@@ -121,7 +121,7 @@ def fuzz(
                 defects.append(f"--seed {seed} --only {number}: {name}, {what}: {found.kind}\n{found.detail}")
                 if not quiet:
                     print(defects[-1], flush=True)
-            if not quiet and (number + 1) % 500 == 0:
+            if not quiet and (number + 1) % 100 == 0:
                 kinds = Counter(kind for (_, kind), count in counts.items() for _ in range(count))
                 spent = time.monotonic() - started
                 print(f"{number + 1} mutants, {spent:.0f} s: {dict(kinds)}, slowest {slowest:.1f} s", flush=True)

@@ -16,10 +16,12 @@ from typing import Any
 
 from muzero.matches import bot_evaluation
 from muzero.runs import checkpoint, metrics
+from muzero.runs.ray_watchdog import descendants, processes
 from muzero.search.planner import Planner
 from muzero.train import main
 from muzero.training.learner import Learner
 from tests.forked import WAIT, fork, redirect
+from tests.own_time import OwnTime
 from tests.training.follow import follow
 
 TINY = [
@@ -147,9 +149,9 @@ class Run:
 
     def wait_until(self, true: Callable[[], bool]) -> bool:
         """Whether it became true before the process ended."""
-        end = time.monotonic() + WAIT
+        clock = OwnTime(self._processes)
         while self.process.is_alive() and not true():
-            assert time.monotonic() < end, self.log
+            assert clock.seconds() < WAIT, self.log
             time.sleep(0.01)
         return self.process.is_alive()
 
@@ -159,8 +161,10 @@ class Run:
         os.kill(self.process.pid, number)
 
     def end(self, wait: float = WAIT) -> int:
-        """Wait for the end, for so many seconds; returns the exit code."""
-        self.process.join(wait)
+        """Wait for the end, for so many seconds of the process's own time; returns the exit code."""
+        clock = OwnTime(self._processes)
+        while self.process.exitcode is None and clock.seconds() < wait:
+            self.process.join(0.1)
         code = self.process.exitcode
         if code is None:  # say where it hangs
             self.send(signal.SIGUSR2)
@@ -168,6 +172,11 @@ class Run:
             self.process.kill()
         assert code is not None, self.log
         return code
+
+    def _processes(self) -> list[int]:
+        """The process and those below it."""
+        assert self.process.pid is not None
+        return [pid for pid, _ in descendants({self.process.pid}, processes())]
 
     def done(self, wait: float = WAIT) -> Run:
         """Wait for an end with exit code 0."""

@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -23,8 +24,11 @@ from muzero.runs.files import fingerprint, json_text, read_json
 from muzero.runs.provenance import PROVENANCE, read_provenance, recorded
 from muzero.runs.ray_watchdog import descendants, processes
 from muzero.runs.tensors import read_tensors, write_tensors
+from muzero.search.lane import Lane
 from muzero.training.command import train
+from tests.forked import WAIT
 from tests.fuzz.samples import configuration
+from tests.own_time import OwnTime, none_left, state
 from tests.training.processes import TINY
 
 
@@ -179,6 +183,52 @@ def test_weights_that_are_not_finite_are_refused(
     assert f"{file}: tensor {name}: expected finite numbers, got 1 of " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["weights", "ema"])
+def test_weights_too_large_for_numbers_are_refused(
+    name: str, one_iteration: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(one_iteration, run)
+    file = run / "checkpoints" / "000001" / f"{name}.safetensors"
+    tensors, about = read_tensors(file)
+    file.unlink()
+    write_tensors(file, {name: torch.full_like(tensor, 9e8) for name, tensor in tensors.items()}, about)
+    sign(file.parent)
+    assert train(configuration(run, 2)) == 2
+    assert f"error: {file}, its weights: expected finite outputs for a new game" in capsys.readouterr().err
+
+
+def test_games_in_progress_that_do_not_fit_are_refused_with_their_file(
+    one_iteration: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(one_iteration, run)
+    file = run / "checkpoints" / "000001" / "selfplay.npz"
+    with np.load(file) as saved:
+        arrays = {name: saved[name] for name in saved.files}
+    arrays["0.trajectory_luck"][...] = np.nan
+    np.savez(file, **arrays)
+    sign(file.parent)
+    assert train(configuration(run, 2)) == 2
+    assert f"error: {file}: self-play luck: expected numbers up to 1e+06, got [nan" in capsys.readouterr().err
+
+
+def test_network_that_speaks_no_numbers_in_self_play_ends_the_run_as_diverged(
+    one_iteration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(one_iteration, run)
+
+    def refuse(*given: Any) -> Any:
+        raise ValueError("game 0: the network's policy logit 0 is not a number")
+
+    monkeypatch.setattr(Lane, "plan", refuse)
+    assert train(configuration(run, 2)) == 3
+    last = run / "checkpoints" / "000001"
+    said = "error: expected a network whose outputs are numbers, got game 0: the network's policy logit 0 is not a "
+    assert f"{said}number\nlast good checkpoint: {last}" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_nothing_of_ray_outlives_a_killed_run(tmp_path: Path) -> None:
     """At a random moment after the start of Ray; the seed is printed."""
@@ -188,8 +238,8 @@ def test_nothing_of_ray_outlives_a_killed_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "muzero.train", *TINY, *more, f"run_dir={tmp_path / 'run'}"]
     with subprocess.Popen(command, start_new_session=True) as run:
         started: set[tuple[int, str]] = set()
-        end = time.monotonic() + 120
-        while not any("raylet" in there[2] for there in _below(run.pid).values()) and time.monotonic() < end:
+        clock = OwnTime(lambda: _below(run.pid))
+        while not any("raylet" in there[2] for there in _below(run.pid).values()) and clock.seconds() < WAIT:
             time.sleep(0.1)
         end = time.monotonic() + random.Random(seed).uniform(1, 15)
         while time.monotonic() < end:
@@ -199,10 +249,7 @@ def test_nothing_of_ray_outlives_a_killed_run(tmp_path: Path) -> None:
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
     assert len(started) > 5
-    end = time.monotonic() + 15
-    while (left := _left(started)) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert not left
+    assert none_left(lambda: _left(started), 15), [f"{pid} {processes().get(pid)}" for pid in _left(started)]
 
 
 def _below(pid: int) -> dict[int, tuple[int, str, str]]:
@@ -210,15 +257,8 @@ def _below(pid: int) -> dict[int, tuple[int, str, str]]:
     return {process: there[process] for process, _ in descendants({pid}, there)}
 
 
-def _left(started: set[tuple[int, str]]) -> list[str]:
+def _left(started: set[tuple[int, str]]) -> list[int]:
     """Processes that still run, zombies that nobody has collected left out."""
     there = processes()
     same = [pid for pid, start in started if pid in there and there[pid][1] == start]
-    return [f"{pid} {there[pid][2]}" for pid in same if "Z" not in _state(pid)]
-
-
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "Z"
+    return [pid for pid in same if state(pid) != "Z"]

@@ -18,9 +18,10 @@ import pytest
 from muzero.runs import checkpoint, metrics
 from muzero.runs.run_directory import EXIT_REQUEUE
 from tests.forked import WAIT
+from tests.own_time import in_group, none_left
 from tests.training.processes import TINY, Death, Run, result, same
 
-_LONG = 10 * WAIT  # of eighty iterations, on a busy machine
+_ORPHAN = 10.0  # seconds of its own that a process may live on: it imports torch before it looks for its parent
 pytestmark = pytest.mark.xdist_group("runs")  # one process has the reference and the fork server
 
 
@@ -58,7 +59,8 @@ def test_signal_to_the_whole_process_group_saves_once(tmp_path: Path) -> None:
             time.sleep(0.05)
         time.sleep(1.0)  # it waits for games
         os.killpg(process.pid, signal.SIGTERM)
-        assert process.wait(WAIT) == 75
+        assert none_left(lambda: [process.pid] if process.poll() is None else [], WAIT)
+        assert process.returncode == 75
 
 
 def killed(home: Path, deaths: list[Death], *argv: str) -> Path:
@@ -66,7 +68,7 @@ def killed(home: Path, deaths: list[Death], *argv: str) -> Path:
     for death in deaths:
         run = Run(home, *argv, death=death)
         assert run.end() == -signal.SIGKILL, (death, run.log)
-    return Run(home, *argv).done(_LONG).path
+    return Run(home, *argv).done().path
 
 
 def test_run_killed_at_any_stage_ends_with_the_same_bytes(reference: Path, tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_run_killed_twenty_times_ends_with_the_same_bytes(tmp_path: Path) -> Non
     print(f"seed {seed}")
     longer, rng = "train.iterations=80", random.Random(seed)
     most = {"starting": 1, "playing": 60, "learning": 4, "evaluating": 1, "logging": 1, "saving": 8, "thinning": 1}
-    whole = Run(tmp_path / "whole", longer).done(_LONG)
+    whole = Run(tmp_path / "whole", longer).done()
     deaths = []
     kinds = [*most, *rng.choices(list(most), k=20 - len(most))]  # each at least once
     rng.shuffle(kinds)
@@ -118,24 +120,10 @@ def test_self_play_process_does_not_outlive_a_killed_run(tmp_path: Path) -> None
         process.kill()
         process.wait(WAIT)
         try:
-            end = time.monotonic() + WAIT  # a child that was just starting has to import torch before it can notice
-            while _group_lives(process.pid) and time.monotonic() < end:
-                time.sleep(0.1)
-            assert not _group_lives(process.pid)
+            assert none_left(lambda: in_group(process.pid), _ORPHAN)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-
-
-def _group_lives(group: int) -> bool:
-    """Whether a process group has processes that run; those that have ended and wait for a parent do not count."""
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
-            with contextlib.suppress(OSError, IndexError):
-                state, _, found = (place / "stat").read_text().rpartition(")")[2].split()[:3]
-                if int(found) == group and state != "Z":
-                    return True
-    return False
 
 
 @pytest.mark.parametrize("file", ["weights.safetensors", pytest.param("replay_2.npz", marks=pytest.mark.slow)])
