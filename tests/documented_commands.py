@@ -131,6 +131,8 @@ COMMANDS: dict[str, Run | str] = {
     "python -m muzero.train +variant=belief train.init=checkpoint:RUN": training(("RUN", "runs/first")),
     "python -m muzero.train +variant=belief search.correct_luck=false train.iterations=920 train.keep_every=60 "
     "run_dir=RUN": training(("train.iterations=920", ""), ("run_dir=RUN", "run_dir=runs/920")),
+    "python -m muzero.train +variant=belief train.iterations=240 train.minutes=0 selfplay.judged_outcomes=8 "
+    "run_dir=RUN": training(("train.iterations=240 train.minutes=0 ", ""), ("run_dir=RUN", "run_dir=runs/judged")),
     "python -m muzero.train +variant=belief train.iterations=920 train.keep_every=60 run_dir=RUN": training(
         ("train.iterations=920", ""), ("run_dir=RUN", "run_dir=runs/920b")
     ),
@@ -224,6 +226,12 @@ COMMANDS: dict[str, Run | str] = {
     "out=DIR/skipbo-belief/wild_saver.json": Run("games=2 workers=1", swap=(("DIR", "out"),)),
     "python -m muzero.evaluate a=agent:skyjo-baseline b=bot:greedy games=600 luck=linear "
     "out=DIR/skyjo-baseline/greedy.json": Run(MATCH, swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate a=agent:skyjo-baseline b=agent:skyjo-belief games=400 seed=7 "
+    "out=DIR/skyjo-baseline/skyjo-belief.json": Run(MATCH, swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=lama a=agent:lama-belief b=bot:strategy_1 games=2000 rules=official seed=7 "
+    "out=DIR/lama-belief/strategy_1_official.json": Run(LAMA, swap=(("DIR", "out"),)),
+    "python -m muzero.evaluate game=lama a=policy:lama-belief b=bot:strategy_1 games=2000 rules=official seed=7 "
+    "out=DIR/lama-belief/strategy_1_official_policy.json": Run(LAMA, swap=(("DIR", "out"),)),
     "python -m muzero.evaluate a=checkpoint:experiments/results/lama_half_hour/belief/agent.safetensors "
     "b=bot:strategy_1 games=20000 batch=1024 out=experiments/results/lama_half_hour/strategy_1.json": EARLIER,
     "for b in greedy hpvp wild_saver; do python -m muzero.evaluate "
@@ -270,7 +278,7 @@ COMMANDS: dict[str, Run | str] = {
     "python -m muzero.report upload RUN...": Run("--mode offline", swap=BOTH),
     "python -m muzero.report upload RUN... --to tensorboard": Run(swap=BOTH),
     "python -m muzero.report upload ladder/ladder.json DIR/head_to_head.json --artifacts": Run(
-        "--mode offline",
+        "--mode offline --out up",
         swap=(
             ("ladder/ladder.json", "experiments/results/skyjo_ladder/ladder.json"),
             ("DIR/", "experiments/results/skyjo_half_hour/head_to_head/"),
@@ -348,12 +356,19 @@ COMMANDS: dict[str, Run | str] = {
     "python -m experiments.bench_search --busy": Run("--quick --seconds 0.05 --rounds 1"),
     "python -m experiments.bench_search --engine": Run("--quick --seconds 0.05 --rounds 1"),
     "python -m experiments.bench_search --peer mctx": MCTX,
-    "python -m experiments.bench_search --peer mctx --busy --rounds 3": MCTX,
+    "python -m experiments.bench_search --peer mctx --busy --rounds 2 --seconds 1.5 "
+    "--json experiments/results/bench_search_mctx.json": MCTX,
     "python -m experiments.bench_training": Run("--quick --seconds 0.1"),
+    "python -m experiments.bench_training --seconds 8": Run("--quick --seconds 0.1"),
     "python -m experiments.bench_training --busy": Run("--quick --seconds 0.1 --rounds 1"),
     "python -m experiments.bot_eval --runs RUN... --out DIR": Run(f"{GAMES} --bots greedy", swap=ONE_RUN),
     "python -m experiments.compare_commits COMMIT BENCHMARK": COMMITS,
     "python -m experiments.compare_commits d2be66b bench_env": COMMITS,
+    "python -m experiments.compare_training d2be66b": COMMITS,
+    "python -m experiments.compare_training d2be66b --seconds 6 "
+    "--json experiments/results/compare_training.json": COMMITS,
+    "python -m experiments.judged_cost": Run("--rounds 1 --outcomes 1 --set selfplay.tables=8"),
+    "python -m experiments.judged_cost --outcomes 4 8 --rounds 3": Run("--rounds 1 --set selfplay.tables=8"),
     "python -m experiments.action_values --agents AGENT... --out DIR": Run(
         "--games 8 --worlds 2", swap=(("AGENT...", "agent:skyjo-belief"), ("DIR", "out"))
     ),
@@ -363,6 +378,10 @@ COMMANDS: dict[str, Run | str] = {
     ),
     "python -m experiments.value_error --agents AGENT... --out DIR": Run(
         "--games 8 --playouts 2 --rounds 4 --outcomes 0 2", swap=(("AGENT...", "agent:skyjo-belief"), ("DIR", "out"))
+    ),
+    "python -m experiments.value_error --agents agent:skyjo-belief agent:skyjo-baseline "
+    "--rules episode=round round_reward=2.0 first_starter=random max_decisions=400": Run(
+        "--games 8 --playouts 2 --rounds 4 --outcomes 0 2 --out out"
     ),
     "python -m experiments.decision_gains --runs RUN... --out DIR": Run(
         "--games 2 --counts 2 --worlds 2", swap=ONE_RUN
