@@ -11,6 +11,8 @@ import pytest
 
 # One thread per test process: the networks in tests are tiny, and a second core is worth less than the wait for it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Ray's processes compete with the other tests as equals: at their usual niceness of 15 a test waits a minute for them.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 # Folders whose files take longest, in this order. They run first, so that all processes of `make test` end together.
 LONG = ("training", "selfplay", "matches", "experiments")

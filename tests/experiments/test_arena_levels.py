@@ -119,6 +119,6 @@ def test_a_level_wins_half_against_itself() -> None:
     ladder = next(each for each in read_levels() if each.game == "skipbo")
     level = ladder.levels[4]
     one, other = (Blundering(build(level.spec, "skipbo", 2, batch=256), level.blunders) for _ in range(2))
-    games = paired_games(one, other, 200, game="skipbo", players=2, seed=1)
+    games = paired_games(one, other, 80, game="skipbo", players=2, seed=1)
     interval = wilson(float(games.won.sum()), len(games))
     assert interval.low < 0.5 < interval.high

@@ -13,7 +13,7 @@ from muzero.matches import value_check
 from muzero.matches.value_check import ValueCheck
 
 OPTIONS = ["--agents", "agent:skyjo-belief", "--rules", "episode=round", "round_reward=2.0", "max_decisions=400"]
-SMALL = ["--games", "200", "--playouts", "4", "--rounds", "96", "--outcomes", "0", "8"]
+SMALL = ["--games", "100", "--playouts", "4", "--rounds", "48", "--outcomes", "0", "8"]
 
 
 def figures(out: Path) -> dict[str, object]:

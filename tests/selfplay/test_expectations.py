@@ -119,10 +119,10 @@ def test_a_trained_network_takes_most_of_the_luck_out_the_cards_turned_over_at_t
     network = policy.planner.network
     assert isinstance(network, Network)
     judge = expectations(network, 8)
-    tables = env.make("skyjo", 256, 2, {**ROUND, "first_starter": "random"}, seed=4, auto_reset=False)
-    paid, luck, last = np.zeros(256), np.zeros(256), np.zeros(256, bool)
+    tables = env.make("skyjo", 128, 2, {**ROUND, "first_starter": "random"}, seed=4, auto_reset=False)
+    paid, luck, last = np.zeros(128), np.zeros(128), np.zeros(128, bool)
     while len(rows := np.flatnonzero(tables.legal_bits)):
-        actions = np.full(256, env.SKIP, np.int64)
+        actions = np.full(128, env.SKIP, np.int64)
         actions[rows] = policy.act(Situation.at(tables, rows))
         events, expected = judge.before(tables, actions, 5)
         tables.step(actions)
